@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags shared by every target.
+
+# Contraction off: a*b+c is rounded twice unless std::fma is written, so that every build of the
+# same source, and every instruction set, computes the same bits.
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off -fno-math-errno)
+if(CLOVER_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CLOVER_SANITIZE)
+  add_compile_options(-fsanitize=${CLOVER_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${CLOVER_SANITIZE})
+endif()
+include_directories(${CMAKE_SOURCE_DIR}/src)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# Kernel translation units are compiled for their instruction set; everything else stays at the
+# baseline, so that the binary starts on any x86-64 and picks its kernels at run time.
+set(dir ${CMAKE_SOURCE_DIR}/src/backend/cpu/kernels)
+set_source_files_properties(${dir}/kernels_avx2.cc TARGET_DIRECTORY clover_backend PROPERTIES
+  COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mno-avx512f")
+set_source_files_properties(${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend PROPERTIES
+  COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-mf16c")

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
+#include "model/batch.h"
+#include "model/config.h"
+
+namespace clover {
+
+struct ForwardResult {
+  Tensor hidden;                      // [R, D] last hidden state before the final norm
+  Tensor logits;                      // [rows that want logits, V], in row order
+  std::vector<int32_t> logits_row;    // [R] index into logits, -1 where none were wanted
+};
+
+// A loaded model: immutable, shared by all sequences; everything that changes is passed in.
+class Model {
+ public:
+  // Repacks the checkpoint's weights for the backend. The checkpoint is not needed afterwards.
+  // Checks every tensor's shape against the configuration first (Error(kCorrupt) naming it).
+  // `progress` (may be null) is called with the share done, 0 … 1.
+  static std::shared_ptr<const Model> load(const Checkpoint& checkpoint,
+                                           std::shared_ptr<Backend> backend,
+                                           void (*progress)(double, void*) = nullptr,
+                                           void* progress_context = nullptr);
+  ~Model();
+
+  const ModelConfig& config() const;
+  Backend& backend() const;
+  int64_t weight_bytes() const;
+  // The KV store's shape for this model.
+  KvShape kv_shape(int64_t blocks, DType type) const;
+
+  // One pass over the batch's rows: stores their keys and values at their slots and computes hidden
+  // states and the wanted logits. Tensors are valid until the next pass of the backend.
+  // Tokens must be in [0, vocab); Error(kInvalidArgument) otherwise.
+  ForwardResult forward(const Batch& batch, KvStore& kv) const;
+
+ private:
+  struct Weights;
+  Model(ModelConfig config, std::shared_ptr<Backend> backend, std::unique_ptr<Weights> weights);
+  ModelConfig config_;
+  std::shared_ptr<Backend> backend_;
+  std::unique_ptr<Weights> weights_;
+};
+
+// Fills in slots, positions and paths for the backend from a batch's parents.
+AttentionPlan make_attention_plan(const Batch& batch);
+
+}  // namespace clover
