@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the fuzz targets and runs them one after the other under the address and
+# undefined-behaviour sanitizers. Inputs that crash are kept in build-fuzz/crashes/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+  -h | --help)
+    echo "usage: scripts/fuzz.sh [SECONDS] [TARGET...]   (seconds for all targets together)"
+    exit 0
+    ;;
+esac
+seconds=${1:-180}
+[ $# -eq 0 ] || shift
+case $seconds in
+  '' | *[!0-9]*) echo "fuzz: \"$seconds\" is not a number of seconds" >&2 && exit 2 ;;
+esac
+
+if [ ! -f fuzz/CMakeLists.txt ]; then
+  echo "fuzz: there are no fuzz targets"
+  exit 0
+fi
+cmake --preset fuzz -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+cmake --build --preset fuzz
+
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  mapfile -t targets < <(find build-fuzz -maxdepth 2 -type f -executable -name '*fuzz*' | sort)
+  targets=("${targets[@]##*/}")
+fi
+[ ${#targets[@]} -gt 0 ] || { echo "fuzz: no fuzz target was built" >&2 && exit 1; }
+
+each=$((seconds / ${#targets[@]}))
+[ "$each" -le 60 ] || each=60
+[ "$each" -gt 0 ] || each=1
+mkdir -p build-fuzz/crashes
+for target in "${targets[@]}"; do
+  program=$(find build-fuzz -maxdepth 2 -type f -executable -name "$target" | head -n 1)
+  [ -n "$program" ] || { echo "fuzz: there is no target \"$target\"" >&2 && exit 2; }
+  # New inputs go to the first folder; the checked-in seeds are only read.
+  corpus=(build-fuzz/corpus/"$target")
+  mkdir -p "${corpus[0]}"
+  name=${target#fuzz_}
+  name=${name%_fuzz}
+  for seeds in fuzz/corpus/"$target" fuzz/corpus/"$name"; do
+    [ ! -d "$seeds" ] || corpus+=("$seeds")
+  done
+  echo "--- $target, $each s"
+  "$program" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    -print_final_stats=0 -verbosity=0 -artifact_prefix=build-fuzz/crashes/"$target"- "${corpus[@]}"
+done

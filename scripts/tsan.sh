@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests of the rooms that use threads under the thread sanitizer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly PROGRAMS=(base_test backend_test model_test engine_test)
+
+# GCC 12's sanitizer cannot map its shadow memory where the kernel randomises many address bits.
+fixed=()
+if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
+
+cmake --preset tsan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+known=$(cmake --build --preset tsan --target help)
+programs=()
+for program in "${PROGRAMS[@]}"; do
+  if grep -qE "^$program: phony" <<<"$known"; then programs+=("$program"); fi
+done
+"${fixed[@]}" cmake --build --preset tsan --target "${programs[@]}"
+for program in "${programs[@]}"; do
+  echo "--- $program"
+  TSAN_OPTIONS=halt_on_error=1 "${fixed[@]}" "build-tsan/$program" --gtest_brief=1
+done
