@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace clover {
+
+// A whole regular file mapped read-only. Movable; the bytes stay valid (and where they are) until
+// the owner is destroyed. An empty file gives an empty span.
+class MappedFile {
+ public:
+  // Error(kNotFound) when there is no such file, kInvalidArgument when it is not a regular file,
+  // kIo when it cannot be opened or mapped.
+  explicit MappedFile(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Writes a file under a temporary name beside it; commit() makes it durable and puts it in place
+// in one step, so that readers see the old file or the whole new one. Without commit() the
+// destructor removes what was written.
+class AtomicFile {
+ public:
+  // Error(kIo) when the folder cannot be written.
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  // Appends. Error(kExhausted) when the disk is full, kIo otherwise.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  // Flushes to the disk and renames. At most once; nothing can be written afterwards.
+  void commit();
+
+ private:
+  void close_descriptor();
+
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+// Replaces the file at `path` by `text` as AtomicFile does.
+void write_file(const std::string& path, std::string_view text);
+
+// The whole of a regular file. Errors as MappedFile, and kExhausted when it is larger than
+// `max_bytes`.
+std::string read_file(const std::string& path, size_t max_bytes);
+
+}  // namespace clover

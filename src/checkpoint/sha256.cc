@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <openssl/evp.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint.h"
+
+namespace clover {
+
+std::string checkpoint_sha256(const Checkpoint& checkpoint) {
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        EVP_MD_CTX_free);
+  bool good = context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
+  for (const std::string& path : checkpoint.files()) {
+    const MappedFile file(path);
+    good = good && EVP_DigestUpdate(context.get(), file.bytes().data(), file.bytes().size()) == 1;
+  }
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  good = good && EVP_DigestFinal_ex(context.get(), digest, &length) == 1;
+  if (!good) fail(ErrorCode::kIo, "the SHA-256 of {} cannot be computed", checkpoint.path());
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+}  // namespace clover
