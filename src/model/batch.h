@@ -9,10 +9,9 @@ namespace clover {
 
 // The rows of one forward pass: prompt chunks, decoding steps and token trees of any number of
 // sequences. A prompt chunk is a chain, plain decoding a tree of one node (invariant 4).
-//   Example: sequence A has 5 committed tokens and sends a tree (x; y and z children of x); sequence
-//   B has 0 committed and sends a prompt (p q):
-//   sequences = {{blocks A, 5, 0, 3}, {blocks B, 0, 3, 2}}
-//   tokens = {x y z p q}, parents = {-1 0 0 -1 3}, wants_logits = {1 1 1 0 1}.
+//   Example: sequence A has 5 committed tokens and sends a tree (x; y and z children of x);
+//   sequence B has 0 committed and sends a prompt (p q): sequences = {{blocks A, 5, 0, 3}, {blocks
+//   B, 0, 3, 2}} tokens = {x y z p q}, parents = {-1 0 0 -1 3}, wants_logits = {1 1 1 0 1}.
 // The k-th row of a sequence takes its slot committed + k, which must be reserved.
 struct Batch {
   struct Sequence {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -12,10 +13,12 @@
 namespace clover {
 
 struct ForwardResult {
-  Tensor hidden;                      // [R, D] last hidden state before the final norm
-  Tensor logits;                      // [rows that want logits, V], in row order
-  std::vector<int32_t> logits_row;    // [R] index into logits, -1 where none were wanted
+  Tensor hidden;                    // [R, D] last hidden state before the final norm
+  Tensor logits;                    // [rows that want logits, V], in row order
+  std::vector<int32_t> logits_row;  // [R] index into logits, -1 where none were wanted
 };
+
+struct ModelWeights;
 
 // A loaded model: immutable, shared by all sequences; everything that changes is passed in.
 class Model {
@@ -32,23 +35,28 @@ class Model {
   const ModelConfig& config() const;
   Backend& backend() const;
   int64_t weight_bytes() const;
+  // Names of tensors in the checkpoint that nothing reads (not those that any program ignores).
+  const std::vector<std::string>& unused_tensors() const;
   // The KV store's shape for this model.
   KvShape kv_shape(int64_t blocks, DType type) const;
 
   // One pass over the batch's rows: stores their keys and values at their slots and computes hidden
   // states and the wanted logits. Tensors are valid until the next pass of the backend.
-  // Tokens must be in [0, vocab); Error(kInvalidArgument) otherwise.
+  // Error(kInvalidArgument) for tokens outside [0, vocab), an empty batch, rows that do not fit
+  // their sequences (make_attention_plan) and blocks or a store that do not fit the model.
   ForwardResult forward(const Batch& batch, KvStore& kv) const;
 
  private:
-  struct Weights;
-  Model(ModelConfig config, std::shared_ptr<Backend> backend, std::unique_ptr<Weights> weights);
+  Model(ModelConfig config, std::shared_ptr<Backend> backend,
+        std::unique_ptr<const ModelWeights> weights);
   ModelConfig config_;
   std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<const ModelWeights> weights_;
 };
 
 // Fills in slots, positions and paths for the backend from a batch's parents.
+// Error(kInvalidArgument) when arrays differ in size, sequences do not cover the rows in order,
+// blocks are too few or a parent is not an earlier row of the same sequence.
 AttentionPlan make_attention_plan(const Batch& batch);
 
 }  // namespace clover

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "base/error.h"
+#include "tensor/quant.h"
+
+namespace clover {
+namespace {
+
+template <typename Load>
+auto with_name(std::span<const MappedTensor> parts, const Load& load) {
+  std::vector<WeightView> views;
+  for (const MappedTensor& part : parts) views.push_back(part.view);
+  try {
+    return load(std::span<const WeightView>(views));
+  } catch (const Error& error) {
+    fail(error.code(), "tensor '{}': {}", parts.front().name, error.what());
+  }
+}
+
+MatrixPtr load_matrix(Backend& backend, std::span<const MappedTensor> parts) {
+  return with_name(parts, [&](auto views) { return backend.load_matrix(views); });
+}
+MatrixPtr load_matrix(Backend& backend, const MappedTensor& tensor) {
+  return load_matrix(backend, std::span(&tensor, 1));
+}
+
+// Null when there are no parts.
+VectorPtr load_vector(Backend& backend, std::span<const MappedTensor> parts) {
+  if (parts.empty()) return nullptr;
+  return with_name(parts, [&](auto views) { return backend.load_vector(views); });
+}
+VectorPtr load_vector(Backend& backend, const MappedTensor& tensor) {
+  return load_vector(backend, std::span(&tensor, 1));
+}
+
+double row_length(std::span<const float> row) {
+  double sum = 0.0;
+  for (const float x : row) sum += static_cast<double>(x) * static_cast<double>(x);
+  return std::sqrt(sum);
+}
+
+// Baichuan 2's head multiplies by rows of unit length. Full-precision heads are scaled in float32
+// and 16-bit ones rounded to bfloat16, as the published model does in its own type. Quantised files
+// are made from heads that were scaled beforehand; one whose rows are not of unit length (to 2 %,
+// above the rounding of 4-bit blocks) is decoded and scaled too.
+class UnitRows {
+ public:
+  explicit UnitRows(const MappedTensor& head) : head_(head) {
+    const WeightView& view = head.view;
+    row_bytes_ = *byte_size(view.type, view.cols);
+    row_.resize(static_cast<size_t>(view.cols));
+  }
+
+  MappedTensor scaled(std::vector<std::byte>& storage) {
+    const WeightView& view = head_.view;
+    if (is_quantised(view.type) && has_unit_rows()) return head_;
+    const bool wide = view.type == DType::kF32 || view.type == DType::kF64;
+    const size_t row_size = row_.size() * (wide ? sizeof(float) : sizeof(uint16_t));
+    storage.resize(static_cast<size_t>(view.rows) * row_size);
+    for (int64_t r = 0; r < view.rows; ++r) {
+      std::byte* out = storage.data() + static_cast<size_t>(r) * row_size;
+      // The floor is that of the published model and keeps all-zero rows zero.
+      const double length = std::max(read_row(r), 1e-12);
+      for (float& x : row_) x = static_cast<float>(static_cast<double>(x) / length);
+      store(wide, out);
+    }
+    const DType type = wide ? DType::kF32 : DType::kBF16;
+    return {head_.name, {type, view.rows, view.cols, storage.data()}};
+  }
+
+ private:
+  double read_row(int64_t r) {
+    dequantise(head_.view.type, head_.view.data + r * row_bytes_, head_.view.cols, row_.data());
+    return row_length(row_);
+  }
+
+  bool has_unit_rows() {
+    for (int64_t r = 0; r < head_.view.rows; ++r) {
+      if (std::abs(read_row(r) - 1.0) > 0.02) return false;
+    }
+    return true;
+  }
+
+  void store(bool wide, std::byte* out) const {
+    if (wide) {
+      std::memcpy(out, row_.data(), row_.size() * sizeof(float));
+      return;
+    }
+    for (const float x : row_) {
+      const uint16_t bits = f32_to_bf16(x);
+      std::memcpy(out, &bits, sizeof bits);
+      out += sizeof bits;
+    }
+  }
+
+  const MappedTensor& head_;
+  int64_t row_bytes_ = 0;
+  std::vector<float> row_;
+};
+
+LayerWeights load_layer(const LayerTensors& t, Backend& backend) {
+  LayerWeights w;
+  w.attention_norm = load_vector(backend, t.attention_norm);
+  w.qkv = load_matrix(backend, t.qkv);
+  w.qkv_bias = load_vector(backend, t.qkv_bias);
+  w.q_norm = load_vector(backend, t.q_norm);
+  w.k_norm = load_vector(backend, t.k_norm);
+  w.output = load_matrix(backend, t.output);
+  w.ffn_norm = load_vector(backend, t.ffn_norm);
+  w.gate_up = load_matrix(backend, t.gate_up);
+  w.down = load_matrix(backend, t.down);
+  return w;
+}
+
+MatrixPtr load_head(const ModelTensors& t, const ModelConfig& config, Backend& backend,
+                    const MatrixPtr& embedding) {
+  if (t.head.empty() && !config.normalised_head) return embedding;
+  const MappedTensor& head = t.head.empty() ? t.embedding : t.head.front();
+  if (!config.normalised_head) return load_matrix(backend, head);
+  std::vector<std::byte> storage;
+  return load_matrix(backend, UnitRows(head).scaled(storage));
+}
+
+}  // namespace
+
+int64_t ModelWeights::bytes() const {
+  int64_t total = embedding->bytes() + (head == embedding ? 0 : head->bytes());
+  const auto vector_bytes = [](const VectorPtr& v) {
+    return v ? v->size() * static_cast<int64_t>(sizeof(float)) : 0;
+  };
+  for (const LayerWeights& w : layers) {
+    for (const MatrixPtr& m : {w.qkv, w.output, w.gate_up, w.down}) total += m->bytes();
+    for (const VectorPtr& v : {w.attention_norm, w.qkv_bias, w.q_norm, w.k_norm, w.ffn_norm}) {
+      total += vector_bytes(v);
+    }
+  }
+  return total + vector_bytes(final_norm);
+}
+
+ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
+                          const std::function<void(double)>& progress) {
+  ModelWeights weights;
+  // The embedding and the head count as a layer each.
+  const double steps = static_cast<double>(tensors.layers.size()) + 2.0;
+  double done = 0.0;
+  const auto advance = [&] { progress(++done / steps); };
+  weights.embedding = load_matrix(backend, tensors.embedding);
+  advance();
+  for (const LayerTensors& layer : tensors.layers) {
+    weights.layers.push_back(load_layer(layer, backend));
+    advance();
+  }
+  weights.final_norm = load_vector(backend, tensors.final_norm);
+  weights.head = load_head(tensors, config, backend, weights.embedding);
+  weights.rope = make_rope_table(config);
+  weights.alibi = alibi_slopes(config);
+  weights.unused = tensors.unused;
+  advance();
+  return weights;
+}
+
+}  // namespace clover

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/config.h"
+#include "model/rope.h"
+#include "model/tensor_map.h"
+
+namespace clover {
+
+// One decoder layer in the backend's own layout.
+struct LayerWeights {
+  VectorPtr attention_norm;  // [D]
+  MatrixPtr qkv;             // {(H + 2G)*d, D}
+  VectorPtr qkv_bias;        // [(H + 2G)*d] or null
+  VectorPtr q_norm;          // [d] or null
+  VectorPtr k_norm;          // [d] or null
+  MatrixPtr output;          // {D, H*d}
+  VectorPtr ffn_norm;        // [D]
+  MatrixPtr gate_up;         // {2I, D}
+  MatrixPtr down;            // {D, I}
+};
+
+struct ModelWeights {
+  MatrixPtr embedding;  // {V, D}
+  std::vector<LayerWeights> layers;
+  VectorPtr final_norm;  // [D]
+  MatrixPtr head;        // {V, D}; the embedding itself when tied
+  RopeTable rope;
+  std::vector<float> alibi;         // [H] or empty
+  std::vector<std::string> unused;  // tensors of the file that nothing reads
+  int64_t bytes() const;
+};
+
+// Repacks the tensors for the backend. `progress` is called with the share done, 0 … 1.
+// A backend's Error is passed on with the tensor's name in front.
+ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
+                          const std::function<void(double)>& progress);
+
+}  // namespace clover
