@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Compares Clover's speed with llama.cpp's on this machine. Installs llama.cpp from PyPI, built from
+# source for the machine (about ten minutes on two cores, once). Options go to compare_llama.py.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+readonly VERSION=0.3.36
+readonly VENV=$root/.cache/peers-venv
+
+case " $* " in
+  *" --help "* | *" -h "*) ;;
+  *) "$root/scripts/setup.sh" build model ;;
+esac
+if [ "$("$VENV/bin/python" -c 'import llama_cpp, numpy; print(llama_cpp.__version__)' 2>/dev/null)" \
+  != "$VERSION" ]; then
+  echo "building llama.cpp (llama-cpp-python $VERSION) in .cache/peers-venv" >&2
+  mkdir -p "$root/.cache"
+  python3 -m venv --clear "$VENV"
+  CMAKE_ARGS="-DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release -DLLAMA_BUILD_TOOLS=OFF \
+-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAVA_BUILD=OFF" \
+    "$VENV/bin/pip" --disable-pip-version-check install --quiet --no-cache-dir \
+    --no-binary llama-cpp-python "llama-cpp-python==$VERSION" numpy
+fi
+exec "$VENV/bin/python" "$root/bench/peers/compare_llama.py" "$@"
