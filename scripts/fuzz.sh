@@ -22,11 +22,11 @@ if [ ! -f fuzz/CMakeLists.txt ]; then
   exit 0
 fi
 cmake --preset fuzz -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-cmake --build --preset fuzz
+cmake --build --preset fuzz --target fuzz_targets
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  mapfile -t targets < <(find build-fuzz -maxdepth 2 -type f -executable -name '*fuzz*' | sort)
+  mapfile -t targets < <(find build-fuzz -maxdepth 1 -type f -executable -name '*_fuzz' | sort)
   targets=("${targets[@]##*/}")
 fi
 [ ${#targets[@]} -gt 0 ] || { echo "fuzz: no fuzz target was built" >&2 && exit 1; }
@@ -36,16 +36,13 @@ each=$((seconds / ${#targets[@]}))
 [ "$each" -gt 0 ] || each=1
 mkdir -p build-fuzz/crashes
 for target in "${targets[@]}"; do
-  program=$(find build-fuzz -maxdepth 2 -type f -executable -name "$target" | head -n 1)
-  [ -n "$program" ] || { echo "fuzz: there is no target \"$target\"" >&2 && exit 2; }
+  program=build-fuzz/$target
+  [ -x "$program" ] || { echo "fuzz: there is no target \"$target\"" >&2 && exit 2; }
   # New inputs go to the first folder; the checked-in seeds are only read.
   corpus=(build-fuzz/corpus/"$target")
   mkdir -p "${corpus[0]}"
-  name=${target#fuzz_}
-  name=${name%_fuzz}
-  for seeds in fuzz/corpus/"$target" fuzz/corpus/"$name"; do
-    [ ! -d "$seeds" ] || corpus+=("$seeds")
-  done
+  seeds=fuzz/corpus/${target%_fuzz}
+  [ ! -d "$seeds" ] || corpus+=("$seeds")
   echo "--- $target, $each s"
   "$program" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -print_final_stats=0 -verbosity=0 -artifact_prefix=build-fuzz/crashes/"$target"- "${corpus[@]}"

@@ -46,6 +46,8 @@ def parse_arguments():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="Clover's threads, and the most that llama.cpp is tried with")
     parser.add_argument("--only", choices=("clover", "llama"))
+    parser.add_argument("--readme", action="store_true",
+                        help="also put the table into the README, between its markers")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     if arguments.repeats < 1 or arguments.tokens < 2 or arguments.threads < 1:
@@ -244,6 +246,15 @@ def markdown(result):
     return "\n".join(lines) + "\n"
 
 
+def update_readme(page):
+    """Replaces what stands between the README's markers by the page without its title."""
+    path = ROOT / "README.md"
+    before, rest = path.read_text().split("<!-- speed: begin -->\n")
+    _, after = rest.split("<!-- speed: end -->\n")
+    body = page.split("\n", 2)[2]
+    path.write_text(f"{before}<!-- speed: begin -->\n{body}<!-- speed: end -->\n{after}")
+
+
 def main():
     arguments = parse_arguments()
     sides, llama = measure(arguments)
@@ -252,6 +263,8 @@ def main():
     (arguments.out / "llama_cpp.json").write_text(json.dumps(result, indent=2) + "\n")
     page = markdown(result)
     (arguments.out / "llama_cpp.md").write_text(page)
+    if arguments.readme:
+        update_readme(page)
     print(page, end="")
 
 
