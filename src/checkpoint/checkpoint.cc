@@ -35,8 +35,11 @@ std::optional<double> to_float(double value) { return value; }
 template <typename T>
 std::optional<double> to_float(const T& value) {
   const std::optional<int64_t> number = to_int(value);
-  if (!number || std::abs(*number) > kExactInDouble) return std::nullopt;
-  return static_cast<double>(*number);
+  if (!number) return std::nullopt;
+  const auto converted = static_cast<double>(*number);
+  // 2^63 itself would not convert back; every other rounding shows in the comparison.
+  if (converted == 0x1p63 || static_cast<int64_t>(converted) != *number) return std::nullopt;
+  return converted;
 }
 
 // Converts every element of any array with `convert`; nothing when one element does not convert or

@@ -82,7 +82,7 @@ class Parser {
   MetaValue::Scalar read_scalar(ValueType type, std::string_view key);
   MetaValue read_array(std::string_view key);
   template <typename Out, typename In>
-  MetaValue read_numbers(uint64_t count, std::string_view key);
+  MetaValue read_numbers(uint64_t count, std::string_view field);
   bool read_bool(std::string_view key);
 
   template <typename... Args>
@@ -195,8 +195,8 @@ MetaValue::Scalar Parser::read_scalar(ValueType type, std::string_view key) {
 }
 
 template <typename Out, typename In>
-MetaValue Parser::read_numbers(uint64_t count, std::string_view key) {
-  const auto part = in_.take(count * sizeof(In), key);
+MetaValue Parser::read_numbers(uint64_t count, std::string_view field) {
+  const auto part = in_.take(count * sizeof(In), field);
   std::vector<Out> values(count);
   for (uint64_t i = 0; i < count; ++i) {
     In value;
@@ -223,27 +223,28 @@ MetaValue Parser::read_array(std::string_view key) {
             quote_name(key), count, kMaxArrayElements);
   }
   array_elements_ += count;
+  const std::string field = "the array of key " + quote_name(key);
   switch (type) {
     case ValueType::kUint8:
-      return read_numbers<uint64_t, uint8_t>(count, key);
+      return read_numbers<uint64_t, uint8_t>(count, field);
     case ValueType::kInt8:
-      return read_numbers<int64_t, int8_t>(count, key);
+      return read_numbers<int64_t, int8_t>(count, field);
     case ValueType::kUint16:
-      return read_numbers<uint64_t, uint16_t>(count, key);
+      return read_numbers<uint64_t, uint16_t>(count, field);
     case ValueType::kInt16:
-      return read_numbers<int64_t, int16_t>(count, key);
+      return read_numbers<int64_t, int16_t>(count, field);
     case ValueType::kUint32:
-      return read_numbers<uint64_t, uint32_t>(count, key);
+      return read_numbers<uint64_t, uint32_t>(count, field);
     case ValueType::kInt32:
-      return read_numbers<int64_t, int32_t>(count, key);
+      return read_numbers<int64_t, int32_t>(count, field);
     case ValueType::kUint64:
-      return read_numbers<uint64_t, uint64_t>(count, key);
+      return read_numbers<uint64_t, uint64_t>(count, field);
     case ValueType::kInt64:
-      return read_numbers<int64_t, int64_t>(count, key);
+      return read_numbers<int64_t, int64_t>(count, field);
     case ValueType::kFloat32:
-      return read_numbers<double, float>(count, key);
+      return read_numbers<double, float>(count, field);
     case ValueType::kFloat64:
-      return read_numbers<double, double>(count, key);
+      return read_numbers<double, double>(count, field);
     case ValueType::kBool: {
       std::vector<bool> values(count);
       for (uint64_t i = 0; i < count; ++i) values[i] = read_bool(key);
@@ -252,7 +253,7 @@ MetaValue Parser::read_array(std::string_view key) {
     default: {
       std::vector<std::string> values;
       values.reserve(count);
-      for (uint64_t i = 0; i < count; ++i) values.emplace_back(read_string(bytes_.size(), key));
+      for (uint64_t i = 0; i < count; ++i) values.emplace_back(read_string(bytes_.size(), field));
       return {std::move(values)};
     }
   }
