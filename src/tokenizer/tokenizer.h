@@ -24,8 +24,8 @@ struct TextSpan {
 };
 
 struct EncodeOptions {
-  // Add BOS / EOS where the model's tokenizer says so. A BOS that the text already starts with (from
-  // a template) is not doubled.
+  // Add BOS / EOS where the model's tokenizer says so. A BOS that the text already starts with
+  // (from a template) is not doubled.
   bool add_special = true;
 };
 
@@ -35,8 +35,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Encodes the concatenation of the spans. Adjacent text is joined before splitting, so where the
-  // spans are cut does not change the ids except that control tokens are found in trusted spans only.
-  // Invalid UTF-8 is encoded by bytes where the vocabulary allows, otherwise as the unknown token.
+  // spans are cut does not change the ids except that control tokens are found in trusted spans
+  // only. Invalid UTF-8 is encoded by bytes where the vocabulary allows, otherwise as the unknown
+  // token.
   virtual std::vector<TokenId> encode(std::span<const TextSpan> spans,
                                       const EncodeOptions& options) const = 0;
   // Encodes one text; `trusted` as in TextSpan.
