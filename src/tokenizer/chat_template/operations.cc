@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tokenizer/chat_template/format.h"
+#include "tokenizer/chat_template/text_functions.h"
 #include "tokenizer/chat_template/unicode.h"
 
 namespace clover {
@@ -143,9 +144,12 @@ JinjaValue repeat(JinjaContext& context, const JinjaValue& value, int64_t times)
 JinjaValue add_sequences(JinjaContext& context, const JinjaValue& a, const JinjaValue& b) {
   if (a.is_string()) {
     context.charge_text(a.text->size() + b.text->size());
-    MarkedText text = *a.text;
-    text.append(*b.text);
-    return JinjaValue::of_text(std::move(text));
+    const bool markup = a.markup || b.markup;
+    MarkedText text = markup && !a.markup ? escape_html(*a.text) : *a.text;
+    text.append(markup && !b.markup ? escape_html(*b.text) : *b.text);
+    JinjaValue sum = context.text(std::move(text));
+    sum.markup = markup;
+    return sum;
   }
   std::vector<JinjaValue> items = a.list->items;
   items.insert(items.end(), b.list->items.begin(), b.list->items.end());

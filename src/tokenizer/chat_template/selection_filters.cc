@@ -15,13 +15,18 @@ JinjaArgs args_from(const JinjaArgs& args, size_t first) {
   return rest;
 }
 
+// As in Jinja, these filters take whatever is false for an empty list.
+std::vector<JinjaValue> items_if_true(JinjaContext& context, const JinjaValue& value) {
+  return is_true(value) ? items_of(context, value) : std::vector<JinjaValue>();
+}
+
 JinjaValue map(JinjaContext& context, const JinjaValue& value, const JinjaArgs& args) {
   std::vector<JinjaValue> result;
   if (args.positional.empty()) {
     args.at_most(context, 2);
     const JinjaValue& attribute = args.need(context, SIZE_MAX, "attribute");
     const JinjaValue* otherwise = args.find(SIZE_MAX, "default");
-    for (const JinjaValue& item : items_of(context, value)) {
+    for (const JinjaValue& item : items_if_true(context, value)) {
       JinjaValue found = get_path(context, item, attribute);
       if (otherwise != nullptr && found.is_undefined()) found = *otherwise;
       result.push_back(std::move(found));
@@ -32,7 +37,7 @@ JinjaValue map(JinjaContext& context, const JinjaValue& value, const JinjaArgs& 
     if (filter == nullptr) context.fail_here("the filter '{}' is not supported", name);
     const JinjaArgs rest = args_from(args, 1);
     const JinjaContext::Deeper deeper(context);
-    for (const JinjaValue& item : items_of(context, value)) {
+    for (const JinjaValue& item : items_if_true(context, value)) {
       result.push_back(filter->run(context, item, rest));
     }
   }
@@ -53,7 +58,7 @@ JinjaValue choose(JinjaContext& context, const JinjaValue& value, const JinjaArg
     rest = args_from(args, at + 1);
   }
   std::vector<JinjaValue> result;
-  for (JinjaValue& item : items_of(context, value)) {
+  for (JinjaValue& item : items_if_true(context, value)) {
     const JinjaValue subject = by_attribute ? get_path(context, item, args.positional[0]) : item;
     const bool holds = test != nullptr ? test->run(context, subject, rest) : is_true(subject);
     context.charge(1);

@@ -43,7 +43,17 @@ JinjaValue string(JinjaContext& context, const JinjaValue& value, const JinjaArg
 }
 
 JinjaValue safe(JinjaContext& context, const JinjaValue& value, const JinjaArgs& args) {
-  return string(context, value, args);
+  JinjaValue result = string(context, value, args);
+  result.markup = true;
+  return result;
+}
+
+JinjaValue escape(JinjaContext& context, const JinjaValue& value, const JinjaArgs& args) {
+  args.at_most(context, 0);
+  if (value.markup) return value;
+  JinjaValue result = context.text(escape_html(input_text(context, value)));
+  result.markup = true;
+  return result;
 }
 
 JinjaValue join(JinjaContext& context, const JinjaValue& value, const JinjaArgs& args) {
@@ -116,14 +126,23 @@ JinjaValue tojson(JinjaContext& context, const JinjaValue& value, const JinjaArg
   return context.text(to_json_text(context, value, style));
 }
 
+// Not in Jinja, but templates written for llama.cpp parse a tool call's arguments with it.
+JinjaValue from_json(JinjaContext& context, const JinjaValue& value, const JinjaArgs& args) {
+  args.at_most(context, 0);
+  if (!value.is_string()) context.fail_here("'from_json' needs a string");
+  context.charge_text(value.text->size());
+  return to_jinja_value(context, parse_json(value.bytes(), "the text given to from_json"),
+                        value.text->all_trusted());
+}
+
 constexpr JinjaFilter kFilters[] = {
     {"trim", trim},
     {"upper", map_text<upper_text>},
     {"lower", map_text<lower_text>},
     {"capitalize", map_text<capitalize_text>},
     {"title", map_text<title_words>},
-    {"escape", map_text<escape_html>},
-    {"e", map_text<escape_html>},
+    {"escape", escape},
+    {"e", escape},
     {"safe", safe},
     {"string", string},
     {"replace", replace},
@@ -131,6 +150,7 @@ constexpr JinjaFilter kFilters[] = {
     {"format", format},
     {"indent", indent},
     {"tojson", tojson},
+    {"from_json", from_json},
 };
 
 }  // namespace

@@ -45,6 +45,8 @@ struct JinjaValue {
   JinjaType type = JinjaType::kUndefined;
   // For None, bool, int and float: whether its printed form is trusted.
   bool trusted = true;
+  // For strings: escaped or declared safe, so that + escapes what it is joined with.
+  bool markup = false;
   union {
     bool boolean;
     int64_t integer = 0;
