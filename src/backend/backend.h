@@ -48,8 +48,8 @@ struct KvShape {
   int64_t layers = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t blocks = 0;          // blocks in the store; a block holds kKvBlockTokens tokens
-  DType type = DType::kF16;    // kF16 or kF32
+  int64_t blocks = 0;        // blocks in the store; a block holds kKvBlockTokens tokens
+  DType type = DType::kF16;  // kF16 or kF32
 };
 inline constexpr int64_t kKvBlockTokens = 16;
 
@@ -119,8 +119,8 @@ class Backend {
   virtual int threads() const = 0;
 
   // --- Loading -------------------------------------------------------------------------------
-  // Stacks the views' rows; all must have equal cols. Error(kUnsupported) for a type or a shape that
-  // the backend cannot hold (cols not a multiple of a quantised block).
+  // Stacks the views' rows; all must have equal cols. Error(kUnsupported) for a type or a shape
+  // that the backend cannot hold (cols not a multiple of a quantised block).
   virtual MatrixPtr load_matrix(std::span<const WeightView> parts) = 0;
   // Any float type, stored as float32; cols of all parts are appended.
   virtual VectorPtr load_vector(std::span<const WeightView> parts) = 0;
@@ -170,8 +170,8 @@ class Backend {
 };
 
 struct CpuOptions {
-  int threads = 0;   // 0: the cores that the cgroup grants
-  std::string isa;   // "" or "auto": the best this machine runs; "avx512", "avx2", "reference"
+  int threads = 0;  // 0: the cores that the cgroup grants
+  std::string isa;  // "" or "auto": the best this machine runs; "avx512", "avx2", "reference"
 };
 
 // Native CPU backend. Error(kInvalidArgument) for an unknown instruction set, Error(kUnsupported)

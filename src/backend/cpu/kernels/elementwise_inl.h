@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "backend/cpu/kernels/kernels.h"
+
+// Row-wise operations. Sums over a row run in sixteen interleaved lanes (column mod 16), then over
+// the lanes in a fixed tree.
+namespace clover {
+
+template <class S>
+struct Elementwise {
+  using F = typename S::F;
+  using I = typename S::I;
+
+  // Sixteen values from p, of which only the first n < 16 exist; the others are `fill`.
+  static inline F load_some(const float* p, int64_t n, float fill = 0.0f) {
+    float lanes[16];
+    for (int64_t i = 0; i < 16; ++i) lanes[i] = i < n ? p[i] : fill;
+    return S::load(lanes);
+  }
+  static inline void store_some(float* p, int64_t n, F v) {
+    float lanes[16];
+    S::store(lanes, v);
+    std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(float));
+  }
+  static inline float sum_lanes(F v) {
+    float l[16];
+    S::store(l, v);
+    for (int width = 8; width > 0; width /= 2)
+      for (int i = 0; i < width; ++i) l[i] += l[i + width];
+    return l[0];
+  }
+  static inline float max_lanes(F v) {
+    float l[16];
+    S::store(l, v);
+    for (int width = 8; width > 0; width /= 2)
+      for (int i = 0; i < width; ++i) l[i] = l[i] > l[i + width] ? l[i] : l[i + width];
+    return l[0];
+  }
+
+  // e^x: 2^n times a polynomial on [-ln2/2, ln2/2]; relative error below 2e-7. Zero below -87.
+  static inline F exp(F x) {
+    const F low = S::set1(-87.0f);
+    const F clamped = S::max(S::min(x, S::set1(88.0f)), low);
+    const F n = S::round(S::mul(clamped, S::set1(1.44269504f)));
+    F r = S::fma(n, S::set1(-0.693359375f), clamped);
+    r = S::fma(n, S::set1(2.12194440e-4f), r);
+    F p = S::set1(1.9875691500e-4f);
+    p = S::fma(p, r, S::set1(1.3981999507e-3f));
+    p = S::fma(p, r, S::set1(8.3334519073e-3f));
+    p = S::fma(p, r, S::set1(4.1665795894e-2f));
+    p = S::fma(p, r, S::set1(1.6666665459e-1f));
+    p = S::fma(p, r, S::set1(5.0000001201e-1f));
+    p = S::fma(S::mul(r, r), p, S::add(r, S::set1(1.0f)));
+    return S::keep_if_ge(S::mul(p, S::pow2(n)), x, low);
+  }
+
+  static void quantise(const FloatRows& x, Range rows, const QuantRows& out) {
+    const int64_t blocks = x.cols / kBlockCols;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const float* src = x.x + r * x.stride;
+      int8_t* q = out.q + r * x.cols;
+      for (int64_t b = 0; b < blocks; ++b) {
+        const F low = S::load(src + b * kBlockCols);
+        const F high = S::load(src + b * kBlockCols + 16);
+        // The maximum of the bit patterns lets NaN through into the scale.
+        const int32_t bits = S::reduce_max(S::max(S::abs_bits(low), S::abs_bits(high)));
+        float amax;
+        std::memcpy(&amax, &bits, sizeof amax);
+        const float inverse = amax > 0.0f ? 127.0f / amax : 0.0f;
+        const F factor = S::set1(inverse < 3.0e38f ? inverse : 0.0f);
+        out.scale[r * blocks + b] = amax / 127.0f;
+        int32_t* sums = out.half_sums + (r * blocks + b) * 2;
+        sums[0] = S::reduce_add(S::store_int8(q + b * kBlockCols, S::mul(low, factor)));
+        sums[1] = S::reduce_add(S::store_int8(q + b * kBlockCols + 16, S::mul(high, factor)));
+      }
+    }
+  }
+
+  static void rms_norm(const FloatRows& x, Range rows, const float* w, int64_t group, float eps,
+                       float* out, int64_t out_stride) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      for (int64_t g = 0; g < x.cols; g += group) {
+        const float* src = x.x + r * x.stride + g;
+        float* dst = out + r * out_stride + g;
+        F squares = S::zero();
+        int64_t c = 0;
+        for (; c + 16 <= group; c += 16) {
+          const F v = S::load(src + c);
+          squares = S::fma(v, v, squares);
+        }
+        if (c < group) {
+          const F v = load_some(src + c, group - c);
+          squares = S::fma(v, v, squares);
+        }
+        const float mean = sum_lanes(squares) / static_cast<float>(group);
+        const F factor = S::set1(1.0f / std::sqrt(mean + eps));
+        for (c = 0; c + 16 <= group; c += 16)
+          S::store(dst + c, S::mul(S::mul(S::load(src + c), factor), S::load(w + c)));
+        if (c < group)
+          store_some(
+              dst + c, group - c,
+              S::mul(S::mul(load_some(src + c, group - c), factor), load_some(w + c, group - c)));
+      }
+    }
+  }
+
+  static inline F silu(F x) { return S::div(x, S::add(S::set1(1.0f), exp(S::sub(S::zero(), x)))); }
+
+  static void swiglu(const FloatRows& x, Range rows, float* out, int64_t out_stride) {
+    const int64_t cols = x.cols / 2;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const float* gate = x.x + r * x.stride;
+      const float* up = gate + cols;
+      float* dst = out + r * out_stride;
+      int64_t c = 0;
+      for (; c + 16 <= cols; c += 16)
+        S::store(dst + c, S::mul(silu(S::load(gate + c)), S::load(up + c)));
+      if (c < cols)
+        store_some(dst + c, cols - c,
+                   S::mul(silu(load_some(gate + c, cols - c)), load_some(up + c, cols - c)));
+    }
+  }
+
+  static float log_sum_exp(const float* x, int64_t n) {
+    const float lowest = -std::numeric_limits<float>::infinity();
+    F top = S::set1(lowest);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) top = S::max(S::load(x + i), top);
+    if (i < n) top = S::max(load_some(x + i, n - i, lowest), top);
+    const float peak = max_lanes(top);
+    if (!(peak > lowest)) return peak;
+    F sum = S::zero();
+    for (i = 0; i + 16 <= n; i += 16) sum = S::add(sum, exp(S::sub(S::load(x + i), S::set1(peak))));
+    if (i < n) sum = S::add(sum, exp(S::sub(load_some(x + i, n - i, lowest), S::set1(peak))));
+    return peak + std::log(sum_lanes(sum));
+  }
+};
+
+}  // namespace clover

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cpu/kernels/attention_inl.h"
+#include "backend/cpu/kernels/elementwise_inl.h"
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/matmul_inl.h"
+
+namespace clover {
+
+template <class S>
+constexpr KernelTable make_kernel_table(std::string_view name, bool (*supported)()) {
+  return {name,
+          supported,
+          &Elementwise<S>::quantise,
+          &Matmul<S>::quantised,
+          &Matmul<S>::floats,
+          &Elementwise<S>::rms_norm,
+          &Elementwise<S>::swiglu,
+          &Attention<S, uint16_t>::run,
+          &Attention<S, float>::run,
+          &Elementwise<S>::log_sum_exp};
+}
+
+}  // namespace clover

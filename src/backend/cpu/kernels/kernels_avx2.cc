@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "backend/cpu/kernels/kernel_table_inl.h"
+#include "backend/cpu/kernels/simd_avx2.h"
+
+namespace clover {
+namespace {
+
+bool supported() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+constexpr KernelTable kTable = make_kernel_table<SimdAvx2>("avx2", &supported);
+
+}  // namespace
+
+const KernelTable& kernels_avx2() { return kTable; }
+
+}  // namespace clover

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "backend/cpu/kernels/kernels.h"
+
+// y = x Wᵀ over panels of 16 outputs. Any number of rows goes through tiles of 8, 4, 2 and 1 rows
+// whose sums run in the same order, so a row's bits do not depend on its neighbours.
+namespace clover {
+
+template <class S>
+struct Matmul {
+  using F = typename S::F;
+  using I = typename S::I;
+  using U = typename S::U;
+
+  // Adds bias and residual and stores 16 outputs (fewer in a partly filled last panel).
+  static inline void finish(F acc, const PanelView& w, int64_t panel, int64_t row,
+                            const MatmulOut& out) {
+    const int64_t first = panel * kPanelRows;
+    const int64_t valid = w.rows - first < kPanelRows ? w.rows - first : kPanelRows;
+    float* y = out.y + row * out.stride + first;
+    if (valid == kPanelRows) {
+      if (out.bias) acc = S::add(acc, S::load(out.bias + first));
+      if (out.residual)
+        acc = S::add(acc, S::load(out.residual + row * out.residual_stride + first));
+      S::store(y, acc);
+      return;
+    }
+    float lanes[kPanelRows];
+    S::store(lanes, acc);
+    for (int64_t o = 0; o < valid; ++o) {
+      float value = lanes[o];
+      if (out.bias) value += out.bias[first + o];
+      if (out.residual) value += out.residual[row * out.residual_stride + first + o];
+      y[o] = value;
+    }
+  }
+
+  template <bool kNibble>
+  static inline __attribute__((always_inline)) U codes_of(const uint8_t* block, int g) {
+    if constexpr (kNibble) {
+      return g < 4 ? S::low_nibbles(S::load_codes(block + 64 * g))
+                   : S::high_nibbles(S::load_codes(block + 64 * (g - 4)));
+    } else {
+      return S::load_codes(block + 64 * g);
+    }
+  }
+
+  // One panel, R rows from `row`. Per block and output: the integer dot product is exact, then
+  //   acc = fma(dot, weight scale * activation scale, acc); acc = fma(min, activation sum, acc).
+  template <int R, bool kNibble, int kGroup, bool kMin>
+  static inline __attribute__((always_inline)) void quantised_tile(const PanelView& w,
+                                                                   int64_t panel,
+                                                                   const QuantRows& x, int64_t row,
+                                                                   const MatmulOut& out) {
+    constexpr int kParts = 32 / kGroup;         // scales per block
+    constexpr int kGroupsPerPart = 8 / kParts;  // groups of 4 inputs per scale
+    constexpr int64_t kCodeBytes = kNibble ? 256 : 512;
+    const int64_t blocks = x.cols / kBlockCols;
+    const uint8_t* codes = w.data + panel * w.panel_bytes;
+    const auto* scales = reinterpret_cast<const uint16_t*>(codes + w.scales_offset);
+    const auto* mins = reinterpret_cast<const uint16_t*>(codes + w.mins_offset);
+    const int8_t* q = x.q + row * x.cols;
+    const float* sx = x.scale + row * blocks;
+    const int32_t* sums = x.half_sums + row * blocks * 2;
+    F acc[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) acc[r] = S::zero();
+    for (int64_t b = 0; b < blocks; ++b) {
+      if constexpr (R == 1) {
+        // One row is bound by memory: run ahead of the hardware prefetcher's page limit.
+        for (int64_t line = 0; line < kCodeBytes; line += 64) S::prefetch(codes + 4096 + line);
+      }
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        I dot[R];
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          const int32_t* s = sums + r * blocks * 2 + b * 2;
+          const int32_t sum = kParts == 1 ? s[0] + s[1] : s[part];
+          dot[r] = S::set1_int(kMin ? 0 : -w.offset * sum);
+        }
+#pragma GCC unroll 8
+        for (int g = part * kGroupsPerPart; g < (part + 1) * kGroupsPerPart; ++g) {
+          const U c = codes_of<kNibble>(codes, g);
+#pragma GCC unroll 8
+          for (int r = 0; r < R; ++r) {
+            const int8_t* xs = q + r * x.cols + b * kBlockCols + 4 * g;
+            dot[r] = kNibble ? S::dot4_nibbles(dot[r], c, xs) : S::dot4(dot[r], c, xs);
+          }
+        }
+        const F sw = S::load(scales + (b * kParts + part) * kPanelRows);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r)
+          acc[r] = S::fma(S::to_float(dot[r]), S::mul(sw, S::set1(sx[r * blocks + b])), acc[r]);
+        if constexpr (kMin) {
+          const F mw = S::load(mins + (b * kParts + part) * kPanelRows);
+#pragma GCC unroll 8
+          for (int r = 0; r < R; ++r) {
+            const int32_t* s = sums + r * blocks * 2 + b * 2;
+            const int32_t sum = kParts == 1 ? s[0] + s[1] : s[part];
+            acc[r] = S::fma(mw, S::set1(sx[r * blocks + b] * static_cast<float>(sum)), acc[r]);
+          }
+        }
+      }
+      codes += kCodeBytes;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) finish(acc[r], w, panel, row + r, out);
+  }
+
+  template <bool kNibble, int kGroup, bool kMin>
+  static void quantised_panels(const PanelView& w, Range panels, const QuantRows& x,
+                               const MatmulOut& out) {
+    // 64 rows of activations stay in the cache while the panels stream by.
+    constexpr int64_t kRowBlock = 64;
+    for (int64_t begin = 0; begin < x.rows; begin += kRowBlock) {
+      const int64_t end = begin + kRowBlock < x.rows ? begin + kRowBlock : x.rows;
+      for (int64_t p = panels.begin; p < panels.end; ++p) {
+        int64_t r = begin;
+        for (; r + 8 <= end; r += 8) quantised_tile<8, kNibble, kGroup, kMin>(w, p, x, r, out);
+        if (r + 4 <= end) {
+          quantised_tile<4, kNibble, kGroup, kMin>(w, p, x, r, out);
+          r += 4;
+        }
+        if (r + 2 <= end) {
+          quantised_tile<2, kNibble, kGroup, kMin>(w, p, x, r, out);
+          r += 2;
+        }
+        if (r < end) quantised_tile<1, kNibble, kGroup, kMin>(w, p, x, r, out);
+      }
+    }
+  }
+
+  static void quantised(const PanelView& w, Range panels, const QuantRows& x,
+                        const MatmulOut& out) {
+    const bool nibble = w.kind == PanelKind::kNibbles;
+    if (nibble && w.group == 32 && w.has_min)
+      return quantised_panels<true, 32, true>(w, panels, x, out);
+    if (nibble && w.group == 32) return quantised_panels<true, 32, false>(w, panels, x, out);
+    if (nibble && w.has_min) return quantised_panels<true, 16, true>(w, panels, x, out);
+    if (nibble) return quantised_panels<true, 16, false>(w, panels, x, out);
+    if (w.group == 32 && w.has_min) return quantised_panels<false, 32, true>(w, panels, x, out);
+    if (w.group == 32) return quantised_panels<false, 32, false>(w, panels, x, out);
+    if (w.has_min) return quantised_panels<false, 16, true>(w, panels, x, out);
+    return quantised_panels<false, 16, false>(w, panels, x, out);
+  }
+
+  template <PanelKind kKind>
+  static inline __attribute__((always_inline)) F weights_at(const uint8_t* panel, int64_t k) {
+    if constexpr (kKind == PanelKind::kF32) {
+      return S::load(reinterpret_cast<const float*>(panel) + k * kPanelRows);
+    } else if constexpr (kKind == PanelKind::kF16) {
+      return S::load(reinterpret_cast<const uint16_t*>(panel) + k * kPanelRows);
+    } else {
+      return S::load_bf16(reinterpret_cast<const uint16_t*>(panel) + k * kPanelRows);
+    }
+  }
+
+  // P panels, R rows; every sum runs over the inputs in order.
+  template <PanelKind kKind, int R, int P>
+  static inline __attribute__((always_inline)) void float_tile(const PanelView& w, int64_t panel,
+                                                               const FloatRows& x, int64_t row,
+                                                               const MatmulOut& out) {
+    const uint8_t* data = w.data + panel * w.panel_bytes;
+    F acc[P][R];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) acc[p][r] = S::zero();
+    const float* xs = x.x + row * x.stride;
+    for (int64_t k = 0; k < x.cols; ++k) {
+      F weights[P];
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) weights[p] = weights_at<kKind>(data + p * w.panel_bytes, k);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const F value = S::set1(xs[r * x.stride + k]);
+#pragma GCC unroll 8
+        for (int p = 0; p < P; ++p) acc[p][r] = S::fma(value, weights[p], acc[p][r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) finish(acc[p][r], w, panel + p, row + r, out);
+  }
+
+  // Several panels at once hide the latency of the running sums where there are few rows.
+  template <PanelKind kKind, int R, int P>
+  static void float_strip(const PanelView& w, Range panels, const FloatRows& x, int64_t row,
+                          const MatmulOut& out) {
+    int64_t p = panels.begin;
+    for (; p + P <= panels.end; p += P) float_tile<kKind, R, P>(w, p, x, row, out);
+    for (; p < panels.end; ++p) float_tile<kKind, R, 1>(w, p, x, row, out);
+  }
+
+  template <PanelKind kKind>
+  static void float_panels(const PanelView& w, Range panels, const FloatRows& x,
+                           const MatmulOut& out) {
+    // A few panels at a time stay in the cache while all rows pass.
+    constexpr int64_t kPanelBlock = 4;
+    for (int64_t p = panels.begin; p < panels.end; p += kPanelBlock) {
+      const Range part{p, p + kPanelBlock < panels.end ? p + kPanelBlock : panels.end};
+      int64_t r = 0;
+      for (; r + 8 <= x.rows; r += 8) float_strip<kKind, 8, 2>(w, part, x, r, out);
+      if (r + 4 <= x.rows) {
+        float_strip<kKind, 4, 4>(w, part, x, r, out);
+        r += 4;
+      }
+      if (r + 2 <= x.rows) {
+        float_strip<kKind, 2, 4>(w, part, x, r, out);
+        r += 2;
+      }
+      if (r < x.rows) float_strip<kKind, 1, 4>(w, part, x, r, out);
+    }
+  }
+
+  static void floats(const PanelView& w, Range panels, const FloatRows& x, const MatmulOut& out) {
+    switch (w.kind) {
+      case PanelKind::kF16:
+        return float_panels<PanelKind::kF16>(w, panels, x, out);
+      case PanelKind::kBF16:
+        return float_panels<PanelKind::kBF16>(w, panels, x, out);
+      default:
+        return float_panels<PanelKind::kF32>(w, panels, x, out);
+    }
+  }
+};
+
+}  // namespace clover

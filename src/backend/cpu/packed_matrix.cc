@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/packed_matrix.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "tensor/quant.h"
+
+namespace clover {
+namespace {
+
+bool is_float(PanelKind kind) { return kind != PanelKind::kNibbles && kind != PanelKind::kBytes; }
+
+PanelKind float_kind(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return PanelKind::kF32;
+    case DType::kF16:
+      return PanelKind::kF16;
+    case DType::kBF16:
+      return PanelKind::kBF16;
+    default:
+      fail(ErrorCode::kUnsupported, "weight matrices of type {} are not supported",
+           dtype_name(type));
+  }
+}
+
+int64_t float_bytes(PanelKind kind) { return kind == PanelKind::kF32 ? 4 : 2; }
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+PanelView layout(const WeightView& part) {
+  PanelView view;
+  view.rows = part.rows;
+  view.cols = part.cols;
+  if (!is_quantised(part.type)) {
+    view.kind = float_kind(part.type);
+    view.panel_bytes = part.cols * kPanelRows * float_bytes(view.kind);
+    return view;
+  }
+  if (part.cols % block_elements(part.type) != 0 || part.cols % kBlockCols != 0)
+    fail(ErrorCode::kUnsupported, "a {} matrix needs a multiple of {} columns, not {}",
+         dtype_name(part.type), block_elements(part.type), part.cols);
+  const GroupFormat format = group_format(part.type);
+  view.kind = format.code_bits == 4 ? PanelKind::kNibbles : PanelKind::kBytes;
+  view.group = format.group;
+  view.has_min = format.has_min;
+  view.offset = format.offset;
+  const int64_t code_bytes = part.cols * kPanelRows * format.code_bits / 8;
+  const int64_t scale_bytes = part.cols / format.group * kPanelRows * 2;
+  view.scales_offset = code_bytes;
+  view.mins_offset = code_bytes + scale_bytes;
+  view.panel_bytes = round_up(code_bytes + scale_bytes * (format.has_min ? 2 : 1), 64);
+  return view;
+}
+
+// One row of a quantised part, unpacked.
+struct RowCodes {
+  std::vector<uint8_t> codes;
+  std::vector<float> scales;
+  std::vector<float> mins;
+  RowCodes(int64_t cols, int group)
+      : codes(static_cast<size_t>(cols)),
+        scales(static_cast<size_t>(cols / group)),
+        mins(static_cast<size_t>(cols / group)) {}
+};
+
+void put_codes(const PanelView& view, const uint8_t* codes, int64_t lane, uint8_t* panel) {
+  for (int64_t c = 0; c < view.cols; ++c) {
+    const int64_t block = c / kBlockCols;
+    const int64_t group = c % kBlockCols / 4;
+    const int64_t byte = lane * 4 + c % 4;
+    if (view.kind == PanelKind::kBytes) {
+      panel[block * 512 + group * 64 + byte] = codes[c];
+    } else {
+      uint8_t& target = panel[block * 256 + group % 4 * 64 + byte];
+      target = static_cast<uint8_t>(target | (group < 4 ? codes[c] : codes[c] << 4));
+    }
+  }
+}
+
+// Scales and minima are kept as float16: exact for the formats that store them so; products of
+// k-quants lose at most 2^-11 of themselves, far below the quantisation step.
+void put_scales(const PanelView& view, const std::vector<float>& values, int64_t lane,
+                uint16_t* out, std::atomic<bool>& overflow) {
+  for (int64_t g = 0; g < view.cols / view.group; ++g) {
+    const float value = values[static_cast<size_t>(g)];
+    if (!(std::abs(value) <= 65504.0f)) overflow.store(true, std::memory_order_relaxed);
+    out[g * kPanelRows + lane] = f32_to_f16(value);
+  }
+}
+
+void pack_quantised(const WeightView& part, const PanelView& view, int64_t p, uint8_t* panel,
+                    std::atomic<bool>& overflow) {
+  RowCodes row(part.cols, view.group);
+  const int64_t row_bytes = *byte_size(part.type, part.cols);
+  const int64_t count = std::min<int64_t>(kPanelRows, part.rows - p * kPanelRows);
+  for (int64_t lane = 0; lane < count; ++lane) {
+    const std::byte* src = part.data + (p * kPanelRows + lane) * row_bytes;
+    unpack_groups(part.type, src, part.cols, row.codes.data(), row.scales.data(), row.mins.data());
+    put_codes(view, row.codes.data(), lane, panel);
+    put_scales(view, row.scales, lane, reinterpret_cast<uint16_t*>(panel + view.scales_offset),
+               overflow);
+    if (view.has_min)
+      put_scales(view, row.mins, lane, reinterpret_cast<uint16_t*>(panel + view.mins_offset),
+                 overflow);
+  }
+}
+
+template <typename T>
+void pack_floats(const WeightView& part, int64_t p, uint8_t* panel) {
+  const auto* src = reinterpret_cast<const uint8_t*>(part.data);
+  auto* dst = reinterpret_cast<T*>(panel);
+  const int64_t count = std::min<int64_t>(kPanelRows, part.rows - p * kPanelRows);
+  for (int64_t lane = 0; lane < count; ++lane) {
+    const uint8_t* row = src + (p * kPanelRows + lane) * part.cols * sizeof(T);
+    for (int64_t c = 0; c < part.cols; ++c)
+      std::memcpy(dst + c * kPanelRows + lane, row + c * sizeof(T), sizeof(T));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightView> parts,
+                                                       ThreadPool& pool) {
+  if (parts.empty()) fail(ErrorCode::kInvalidArgument, "a matrix needs at least one part");
+  auto matrix = std::make_shared<PackedMatrix>();
+  matrix->cols_ = parts[0].cols;
+  for (const WeightView& part : parts) {
+    if (part.cols != matrix->cols_ || part.cols <= 0 || part.rows <= 0)
+      fail(ErrorCode::kInvalidArgument, "cannot stack a {} x {} matrix on one of {} columns",
+           part.rows, part.cols, matrix->cols_);
+    Segment segment;
+    segment.view = layout(part);
+    segment.first_row = matrix->rows_;
+    segment.memory = AlignedBuffer(segment.view.panels() * segment.view.panel_bytes);
+    uint8_t* data = segment.memory.data();
+    segment.view.data = data;
+    const PanelView& view = segment.view;
+    std::atomic<bool> overflow{false};
+    pool.parallel_for(view.panels(), [&](int64_t p, int) {
+      uint8_t* panel = data + p * view.panel_bytes;
+      if (!is_float(view.kind)) {
+        pack_quantised(part, view, p, panel, overflow);
+      } else if (view.kind == PanelKind::kF32) {
+        pack_floats<uint32_t>(part, p, panel);
+      } else {
+        pack_floats<uint16_t>(part, p, panel);
+      }
+    });
+    if (overflow)
+      fail(ErrorCode::kUnsupported, "a {} weight has a scale that is NaN or too large for float16",
+           dtype_name(part.type));
+    matrix->rows_ += part.rows;
+    matrix->segments_.push_back(std::move(segment));
+  }
+  return matrix;
+}
+
+int64_t PackedMatrix::bytes() const {
+  int64_t sum = 0;
+  for (const Segment& segment : segments_) sum += segment.memory.bytes();
+  return sum;
+}
+
+bool PackedMatrix::wants_quantised() const {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [](const Segment& s) { return !is_float(s.view.kind); });
+}
+
+void PackedMatrix::unpack_row(int64_t row, float* out) const {
+  const Segment* segment = segments_.data();
+  while (row >= segment->first_row + segment->view.rows) ++segment;
+  const PanelView& view = segment->view;
+  const int64_t local = row - segment->first_row;
+  const int64_t lane = local % kPanelRows;
+  const uint8_t* panel = view.data + local / kPanelRows * view.panel_bytes;
+  const auto* scales = reinterpret_cast<const uint16_t*>(panel + view.scales_offset);
+  const auto* mins = reinterpret_cast<const uint16_t*>(panel + view.mins_offset);
+  for (int64_t c = 0; c < view.cols; ++c) {
+    const int64_t at = c * kPanelRows + lane;
+    if (view.kind == PanelKind::kF32) {
+      std::memcpy(out + c, panel + at * 4, 4);
+      continue;
+    }
+    if (is_float(view.kind)) {
+      uint16_t bits;
+      std::memcpy(&bits, panel + at * 2, 2);
+      out[c] = view.kind == PanelKind::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+      continue;
+    }
+    const int64_t block = c / kBlockCols;
+    const int64_t group = c % kBlockCols / 4;
+    const int64_t byte = lane * 4 + c % 4;
+    int code = 0;
+    if (view.kind == PanelKind::kBytes) {
+      code = panel[block * 512 + group * 64 + byte];
+    } else {
+      const uint8_t pair = panel[block * 256 + group % 4 * 64 + byte];
+      code = group < 4 ? pair & 15 : pair >> 4;
+    }
+    const int64_t scale_at = c / view.group * kPanelRows + lane;
+    const float value = f16_to_f32(scales[scale_at]) * static_cast<float>(code - view.offset);
+    out[c] = view.has_min ? value + f16_to_f32(mins[scale_at]) : value;
+  }
+}
+
+}  // namespace clover
