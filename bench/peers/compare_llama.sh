@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Compares Clover's speed with llama.cpp's on this machine. Installs llama.cpp from PyPI, built from
-# source for the machine (about ten minutes on two cores, once). Options go to compare_llama.py.
+# source for the machine (about ten minutes on two cores, once).
+#   compare_llama.sh [OPTION...]          speed; options of compare_llama.py
+#   compare_llama.sh logits [OPTION...]   logits on the same text; options of compare_logits.py
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly VERSION=0.3.36
@@ -21,4 +23,9 @@ if [ "$("$VENV/bin/python" -c 'import llama_cpp, numpy; print(llama_cpp.__versio
     "$VENV/bin/pip" --disable-pip-version-check install --quiet --no-cache-dir \
     --no-binary llama-cpp-python "llama-cpp-python==$VERSION" numpy
 fi
-exec "$VENV/bin/python" "$root/bench/peers/compare_llama.py" "$@"
+tool=compare_llama.py
+if [ "${1:-}" = logits ]; then
+  tool=compare_logits.py
+  shift
+fi
+exec "$VENV/bin/python" "$root/bench/peers/$tool" "$@"

@@ -68,6 +68,8 @@ def compare(peer, ids, logits):
 
 def ask_clover(arguments, folder):
     """Files of logits for the texts, or none when this build cannot write them."""
+    if not arguments.clover.is_file():
+        raise SystemExit(f"{arguments.clover} is not built")
     probe = subprocess.run([str(arguments.clover), "eval-logits", "--help"], check=False,
                            capture_output=True)
     if probe.returncode != 0:
