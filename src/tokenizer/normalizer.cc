@@ -77,49 +77,50 @@ std::string lowercase(std::string_view text) {
   return out;
 }
 
-std::string replace(std::string_view text, const SplitRegex& pattern, std::string_view content) {
-  std::vector<TextRange> matches;
-  pattern.find_all(text, matches);
-  std::string out;
-  out.reserve(text.size());
-  size_t done = 0;
-  for (const TextRange& match : matches) {
-    out.append(text.substr(done, match.begin - done));
-    out.append(content);
-    done = match.end;
-  }
-  out.append(text.substr(done));
-  return out;
-}
-
-std::string strip(std::string_view text, const Normalizer::Strip& sides) {
-  size_t begin = 0;
-  size_t end = text.size();
-  while (sides.left && begin < end) {
-    const Utf8Char c = utf8_at(text, begin);
-    if (!is_white_space(c.code)) break;
-    begin += c.length;
-  }
-  while (sides.right && end > begin) {
-    const size_t previous = utf8_previous(text, end);
-    if (!is_white_space(utf8_at(text, previous).code)) break;
-    end = previous;
-  }
-  return std::string(text.substr(begin, end - begin));
-}
-
+// Applies one step to a text.
 struct StepRunner {
-  std::string_view text;
-  bool prepend = true;
-  std::string operator()(UnicodeForm form) const { return unicode_normalize(text, form); }
-  std::string operator()(Normalizer::Lowercase) const { return lowercase(text); }
-  std::string operator()(const Normalizer::Prepend& step) const {
-    return text.empty() || !prepend ? std::string(text) : step.text + std::string(text);
+  Normalizer::Result& result;
+  bool prepend;
+
+  void operator()(UnicodeForm form) const { result.text = unicode_normalize(result.text, form); }
+  void operator()(Normalizer::Lowercase) const { result.text = lowercase(result.text); }
+  void operator()(const Normalizer::Prepend& step) const {
+    if (prepend && !result.text.empty()) result.text.insert(0, step.text);
   }
-  std::string operator()(const Normalizer::Replace& step) const {
-    return replace(text, step.pattern, step.text);
+  void operator()(const Normalizer::Replace& step) const {
+    std::vector<TextRange> matches;
+    step.pattern.find_all(result.text, matches);
+    if (matches.empty()) return;
+    std::string out;
+    out.reserve(result.text.size());
+    size_t done = 0;
+    for (const TextRange& match : matches) {
+      out.append(result.text, done, match.begin - done).append(step.text);
+      done = match.end;
+    }
+    out.append(result.text, done);
+    if (step.text.empty() && matches[0].begin == 0 && matches[0].end > 0) {
+      result.front_kept = false;
+    }
+    result.text = std::move(out);
   }
-  std::string operator()(const Normalizer::Strip& step) const { return strip(text, step); }
+  void operator()(const Normalizer::Strip& sides) const {
+    const std::string_view text = result.text;
+    size_t begin = 0;
+    size_t end = text.size();
+    while (sides.left && begin < end) {
+      const Utf8Char c = utf8_at(text, begin);
+      if (!is_white_space(c.code)) break;
+      begin += c.length;
+    }
+    while (sides.right && end > begin) {
+      const size_t previous = utf8_previous(text, end);
+      if (!is_white_space(utf8_at(text, previous).code)) break;
+      end = previous;
+    }
+    if (begin > 0) result.front_kept = false;
+    result.text = std::string(text.substr(begin, end - begin));
+  }
 };
 
 void read_steps(const Json& node, std::vector<Normalizer::Step>& steps) {
@@ -185,10 +186,10 @@ Normalizer Normalizer::from_json(const Json* node) {
   return Normalizer(std::move(steps));
 }
 
-std::string Normalizer::apply(std::string_view text, bool prepend) const {
-  std::string out(text);
-  for (const Step& step : steps_) out = std::visit(StepRunner{out, prepend}, step);
-  return out;
+Normalizer::Result Normalizer::apply(std::string_view text, bool prepend) const {
+  Result result{std::string(text)};
+  for (const Step& step : steps_) std::visit(StepRunner{result, prepend}, step);
+  return result;
 }
 
 }  // namespace clover

@@ -39,8 +39,12 @@ class Normalizer {
   static Normalizer from_json(const Json* node);
 
   bool empty() const { return steps_.empty(); }
+  struct Result {
+    std::string text;
+    bool front_kept = true;  // no step removed the beginning of the text
+  };
   // `text` must be valid UTF-8. `prepend`: whether Prepend steps act (not in the middle of a text).
-  std::string apply(std::string_view text, bool prepend = true) const;
+  Result apply(std::string_view text, bool prepend = true) const;
 
  private:
   std::vector<Step> steps_;

@@ -26,7 +26,7 @@ PipelineTokenizer::PipelineTokenizer(TokenTable table, Traits traits, Stages sta
   for (AddedToken token : added()) {
     if (token.control || !token.normalized) continue;
     if (utf8_valid_prefix(token.content) != token.content.size()) continue;
-    token.content = stages_.normalizer.apply(token.content);
+    token.content = stages_.normalizer.apply(token.content).text;
     normalized_tokens_.add(token);
   }
   cut_words_ = stages_.pre_tokenizer.empty() && !stages_.byte_level && stages_.model.words_apart();
@@ -53,12 +53,11 @@ void PipelineTokenizer::encode_section(std::string_view text, Place place,
 
 void PipelineTokenizer::encode_valid(std::string_view text, Place place,
                                      std::vector<TokenId>& ids) const {
-  std::string normalized =
-      stages_.normalizer.empty()
-          ? std::string(text)
-          : stages_.normalizer.apply(text, place.at_start || place.after_token);
+  auto [normalized, front_kept] =
+      stages_.normalizer.apply(text, place.at_start || place.after_token);
+  const bool at_start = place.at_start && front_kept;
   if (normalized_tokens_.empty()) {
-    encode_plain(std::move(normalized), place.at_start, ids);
+    encode_plain(std::move(normalized), at_start, ids);
     return;
   }
   std::vector<TextSection> sections;
@@ -69,7 +68,7 @@ void PipelineTokenizer::encode_valid(std::string_view text, Place place,
     if (section.id >= 0) {
       ids.push_back(section.id);
     } else {
-      encode_plain(normalized.substr(begin, end - begin), place.at_start && begin == 0, ids);
+      encode_plain(normalized.substr(begin, end - begin), at_start && begin == 0, ids);
     }
   }
 }
