@@ -43,7 +43,12 @@ for target in "${targets[@]}"; do
   mkdir -p "${corpus[0]}"
   seeds=fuzz/corpus/${target%_fuzz}
   [ ! -d "$seeds" ] || corpus+=("$seeds")
-  echo "--- $target, $each s"
-  "$program" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
-    -print_final_stats=0 -verbosity=0 -artifact_prefix=build-fuzz/crashes/"$target"- "${corpus[@]}"
+  log=build-fuzz/$target.log
+  if ! "$program" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    -artifact_prefix=build-fuzz/crashes/"$target"- "${corpus[@]}" >"$log" 2>&1; then
+    tail -n 60 "$log"
+    echo "fuzz: $target failed; its input is in build-fuzz/crashes/" >&2
+    exit 1
+  fi
+  echo "$target: $(grep '^Done' "$log")"
 done
