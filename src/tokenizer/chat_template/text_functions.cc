@@ -11,6 +11,21 @@
 namespace clover {
 namespace {
 
+constexpr int32_t kSigma = 0x3a3;
+constexpr int32_t kFinalSigma = 0x3c2;
+
+// Whether the character at `at` ends a word: after a letter, and not before one.
+bool ends_word(const std::string& bytes, size_t at, size_t length) {
+  const size_t after = at + length;
+  if (after < bytes.size() && is_letter(code_point_at(bytes, after).value)) return false;
+  size_t before = at;
+  while (before > 0 && at - before < 4) {
+    --before;
+    if ((static_cast<unsigned char>(bytes[before]) & 0xc0) != 0x80) break;
+  }
+  return before < at && is_letter(code_point_at(bytes, before).value);
+}
+
 // Maps every character to text, which keeps the character's mark.
 template <typename Map>
 MarkedText map_characters(const MarkedText& text, Map map) {
@@ -19,7 +34,12 @@ MarkedText map_characters(const MarkedText& text, Map map) {
   for (size_t at = 0; at < bytes.size();) {
     const CodePoint c = code_point_at(bytes, at);
     const std::string_view original = std::string_view(bytes).substr(at, c.length);
-    result.append(c.value < 0 ? std::string(original) : map(c.value), text.trusted_at(at));
+    std::string mapped = c.value < 0 ? std::string(original) : map(c.value);
+    if (c.value == kSigma && mapped != original && ends_word(bytes, at, c.length)) {
+      mapped.clear();
+      append_utf8(mapped, kFinalSigma);
+    }
+    result.append(mapped, text.trusted_at(at));
     at += c.length;
   }
   return result;
@@ -104,14 +124,14 @@ MarkedText lower_text(const MarkedText& text) { return map_characters(text, lowe
 MarkedText capitalize_text(const MarkedText& text) {
   bool first = true;
   return map_characters(text, [&](int32_t c) {
-    return std::exchange(first, false) ? upper_code_point(c) : lower_code_point(c);
+    return std::exchange(first, false) ? title_code_point(c) : lower_code_point(c);
   });
 }
 
 MarkedText title_text(const MarkedText& text) {
   bool inside = false;
   return map_characters(text, [&](int32_t c) {
-    return std::exchange(inside, is_letter(c)) ? lower_code_point(c) : upper_code_point(c);
+    return std::exchange(inside, is_letter(c)) ? lower_code_point(c) : title_code_point(c);
   });
 }
 

@@ -89,6 +89,13 @@ std::string lower_code_point(int32_t code_point) {
   return result;
 }
 
+std::string title_code_point(int32_t code_point) {
+  if (code_point == 0xdf) return "Ss";
+  std::string result;
+  append_utf8(result, utf8proc_totitle(code_point));
+  return result;
+}
+
 size_t skip_space(std::string_view text, size_t at) {
   while (at < text.size()) {
     const CodePoint c = code_point_at(text, at);

@@ -31,6 +31,7 @@ bool is_word(int32_t code_point);
 // The full mapping for the letters of general use (ß becomes SS), else the simple one.
 std::string upper_code_point(int32_t code_point);
 std::string lower_code_point(int32_t code_point);
+std::string title_code_point(int32_t code_point);
 
 // Begin and end of `text` without leading and trailing whitespace.
 size_t skip_space(std::string_view text, size_t at);
