@@ -4,20 +4,25 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly PROGRAMS=(base_test backend_test model_test engine_test)
+readonly PROGRAMS=(base_test backend_test engine_test)
 
 # GCC 12's sanitizer cannot map its shadow memory where the kernel randomises many address bits.
 fixed=()
 if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
 
 cmake --preset tsan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-known=$(cmake --build --preset tsan --target help)
+known=$(ninja -C build-tsan -t targets all)
 programs=()
 for program in "${PROGRAMS[@]}"; do
-  if grep -qE "^$program: phony" <<<"$known"; then programs+=("$program"); fi
+  if grep -q "^$program:" <<<"$known"; then programs+=("$program"); fi
 done
+[ ${#programs[@]} -gt 0 ] || { echo "tsan: no test program is known" >&2 && exit 1; }
 "${fixed[@]}" cmake --build --preset tsan --target "${programs[@]}"
 for program in "${programs[@]}"; do
   echo "--- $program"
-  TSAN_OPTIONS=halt_on_error=1 "${fixed[@]}" "build-tsan/$program" --gtest_brief=1
+  filter='*'
+  # Of the base room only the pool has threads; elsewhere the sanitizer only costs time.
+  [ "$program" != base_test ] || filter='*Pool*'
+  TSAN_OPTIONS=halt_on_error=1 "${fixed[@]}" "build-tsan/$program" --gtest_brief=1 \
+    --gtest_filter="$filter"
 done
