@@ -47,7 +47,7 @@ TEST(ModelLoad, EveryTensorIsNeeded) {
       SCOPED_TRACE(name + " without " + tensor.name);
       EditedCheckpoint checkpoint(*base);
       checkpoint.erase(tensor.name);
-      expect_load_error(checkpoint, ErrorCode::kNotFound, "'" + tensor.name + "'");
+      expect_load_error(checkpoint, ErrorCode::kNotFound, tensor.name);
     }
   }
 }

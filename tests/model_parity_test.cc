@@ -15,9 +15,10 @@ using namespace testing_support;
 // Tolerances are relative errors of a whole row (hidden state or logits) in the Euclidean norm.
 //
 // Float weights, float32 KV: both sides round to float32 (2^-24) in sums of up to 256 terms, about
-// 16 * 2^-24 = 1e-6 a product; the two layers chain some ten products, and softmax multiplies an
-// error of a score (up to ~10) by that score: about 1e-5 … 3e-5. 1e-4 leaves a small factor.
-constexpr double kFloatTolerance = 1e-4;
+// 16 * 2^-24 = 1e-6 a product; some ten products are chained, softmax multiplies an error of a
+// score by the score (up to ~10), and the reference's float32 angles are off by up to 600 * 2^-24:
+// 1e-6 where it is kind, a few 1e-5 at worst.
+constexpr double kFloatTolerance = 5e-5;
 // Float16 KV rounds every key and value to 2^-12 of its size at random: 1.4e-4 of a value's norm
 // and, through scores of up to ~10, ten times that in a weight.
 constexpr double kHalfKvTolerance = 4e-3;
@@ -25,8 +26,9 @@ constexpr double kHalfKvTolerance = 4e-3;
 constexpr double kBf16HeadTolerance = 2.5e-3;
 // 8-bit activations: a block of 32 normal values has a maximum of about 2.1 deviations, so a step
 // is 2.1/127 and its rounding 2.1/127/sqrt(12) = 0.5 % of a product's norm. Eight products chained
-// at random and amplified by softmax: about 1.5 … 3 %. A single row may be twice as bad.
-constexpr double kQuantisedTolerance = 0.06;
+// at random and amplified by softmax: about 1 … 2.5 % over many rows. A single row with a near tie
+// in softmax may be three times as bad.
+constexpr double kQuantisedTolerance = 0.08;
 constexpr double kQuantisedMeanTolerance = 0.03;
 
 struct Errors {
@@ -56,7 +58,12 @@ Errors errors_of(const Checkpoint& checkpoint, const Expected& e, const std::str
   const auto model = Model::load(checkpoint, backend_for(isa));
   EXPECT_EQ(model->config().hidden, e.hidden_size);
   EXPECT_EQ(model->config().vocab, e.vocab);
-  return compare(run_prompt(*model, e.tokens, kv_type, 512), e);
+  const Errors errors = compare(run_prompt(*model, e.tokens, kv_type, 512), e);
+  ::testing::Test::RecordProperty(
+      isa + "_" + std::string(dtype_name(kv_type)),
+      fmt::format("{:.2e} {:.2e} {:.2e} {:.2e}", errors.hidden, errors.logits, errors.mean_hidden,
+                  errors.mean_logits));
+  return errors;
 }
 
 const std::vector<std::string>& float_models() {
@@ -89,7 +96,7 @@ TEST_P(FloatParity, HiddenStatesAndLogitsEqualTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, FloatParity, ::testing::ValuesIn(float_models()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(ModelParity, BaichuanTwoHeadStaysBfloat16) {
   for (const std::string name : {"baichuan2_7b", "baichuan2_13b"}) {
@@ -125,10 +132,11 @@ TEST_P(QuantisedParity, EqualsTheReferenceOnDecodedWeights) {
 INSTANTIATE_TEST_SUITE_P(Tiny, QuantisedParity,
                          ::testing::Values("gguf_llama_q8_0", "gguf_qwen3_q4_0", "gguf_llama_q4_1",
                                            "gguf_llama_q4_k"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
-// F10: the angles at positions 0, 1, 10, 8k and 30k. The reference computes frequency and angle in
-// float32: about four roundings of 2^-24 of an angle of up to 30,000, plus that of the result.
+// F10: the angles at positions 0, 1, 10, 8k and 30k. The reference computes in float32: rounding
+// the exponent of theta moves a frequency f by ln(1/f) times 2^-24, power, division, scaling and
+// product by one such unit each; the cosine or sine is then rounded once more.
 TEST(ModelParity, RopeAnglesEqualTheReferenceFarOut) {
   int compared = 0;
   for (const std::string& name : float_models()) {
@@ -144,7 +152,8 @@ TEST(ModelParity, RopeAnglesEqualTheReferenceFarOut) {
       const size_t pair = i % table.frequencies.size();
       const double angle =
           static_cast<double>(positions[i / table.frequencies.size()]) * table.frequencies[pair];
-      const double tolerance = (4.0 * angle + 4.0) * 0x1p-24 * table.magnitude;
+      const double roundings = 5.0 - std::log(table.frequencies[pair]);
+      const double tolerance = (roundings * angle + 4.0) * 0x1p-24 * table.magnitude;
       EXPECT_NEAR(angles.cos[i], e.cos[i], tolerance) << "value " << i;
       EXPECT_NEAR(angles.sin[i], e.sin[i], tolerance) << "value " << i;
       ++compared;
@@ -175,7 +184,7 @@ TEST(ModelParity, EverySettingMatters) {
     EditedCheckpoint checkpoint(*file);
     checkpoint.config()[change.key] = change.value;
     const Errors errors = errors_of(checkpoint, read_expected(change.name), "auto", DType::kF32);
-    EXPECT_GT(errors.logits, 50 * kFloatTolerance);
+    EXPECT_GT(errors.logits, 100 * kFloatTolerance);
   }
 }
 

@@ -13,7 +13,9 @@ using namespace testing_support;
 struct Setting {
   std::string name;
   DType kv_type = DType::kF16;
+  std::string label() const { return name + "_" + std::string(dtype_name(kv_type)); }
 };
+void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.label(); }
 
 class RowIndependence : public ::testing::TestWithParam<Setting> {
  protected:
@@ -198,9 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{"gguf_qwen3_q4_0", DType::kF16},
                       Setting{"gguf_llama_q4_1", DType::kF16},
                       Setting{"gguf_llama_q4_k", DType::kF16}),
-    [](const auto& info) {
-      return info.param.name + "_" + std::string(dtype_name(info.param.kv_type));
-    });
+    [](const auto& test) { return test.param.label(); });
 
 }  // namespace
 }  // namespace clover
