@@ -9,3 +9,7 @@ set_source_files_properties(${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_bac
 # g++ 12 reports its own intrinsics' undefined pass-through operands.
 set_property(SOURCE ${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend
   APPEND PROPERTY COMPILE_OPTIONS "-Wno-maybe-uninitialized")
+# Sixteen-lane loops in plain C++, unrolled: the optimiser's higher levels need minutes and gain
+# little without wide registers.
+set_source_files_properties(${dir}/kernels_reference.cc TARGET_DIRECTORY clover_backend PROPERTIES
+  COMPILE_OPTIONS "-O1")

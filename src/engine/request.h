@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sampling/sampling.h"
+#include "tokenizer/tokenizer.h"
+
+namespace clover {
+
+enum class FinishReason { kNone, kStop, kLength, kCancelled, kError };
+std::string_view finish_reason_name(FinishReason reason);  // "", "stop", "length", …
+
+// One token of an answer.
+struct OutputToken {
+  TokenId id = -1;
+  float logprob = 0.0f;  // valid where the request asked for log-probabilities
+  std::vector<TokenLogprob> top;
+  bool drafted = false;  // a speculator had proposed it
+};
+
+// What became known in one step.
+struct Output {
+  std::string text;                 // whole UTF-8 characters, never part of a stop string
+  std::vector<OutputToken> tokens;  // empty while text is held back for a stop string
+  FinishReason finish = FinishReason::kNone;
+  std::string error;  // for kError
+};
+
+struct Request {
+  std::vector<TokenId> prompt;  // not empty, shorter than the context
+  SamplingParams sampling;
+  int64_t max_tokens = -1;        // ≥ 0; -1: up to the context
+  std::vector<std::string> stop;  // stop strings, none empty
+  int top_logprobs = -1;          // -1: no log-probabilities
+  bool ignore_eos = false;
+  // Called from Engine::step with every piece of output; the last has finish set. Must not call the
+  // engine back except cancel().
+  std::function<void(const Output&)> on_output;
+};
+
+// Per-request statistics.
+struct RequestStats {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;  // delivered ids, the end-of-text token included
+  int64_t target_steps = 0;       // passes that produced output tokens
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  std::vector<int64_t> drafted_at_depth;   // steps that had a node at depth d (0: first draft)
+  std::vector<int64_t> accepted_at_depth;  // steps that accepted one there
+  double ttft_ms = 0;                      // submit to first token
+  double prefill_ms = 0;  // passes that only read the prompt, up to the first token
+  double draft_ms = 0;
+  double verify_ms = 0;
+  double sample_ms = 0;
+  double other_ms = 0;
+  double total_ms = 0;  // submit to last token
+};
+
+}  // namespace clover

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace clover {
+namespace {
+
+std::vector<int32_t> usable_eos(const Tokenizer& tokenizer, bool ignore, int32_t vocab) {
+  std::vector<int32_t> ids;
+  if (ignore) return ids;
+  for (const TokenId id : tokenizer.eos_ids())
+    if (id >= 0 && id < vocab) ids.push_back(id);
+  return ids;
+}
+
+double ms_since(Sequence::Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Sequence::Clock::now() - begin).count();
+}
+
+}  // namespace
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
+
+Sequence::Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int64_t context,
+                   int32_t vocab)
+    : id_(id),
+      request_(std::move(request)),
+      tokenizer_(tokenizer),
+      sampler_(request_.sampling, usable_eos(tokenizer, request_.ignore_eos, vocab), vocab),
+      output_(tokenizer, request_.stop),
+      tokens_(request_.prompt),
+      submitted_(Clock::now()) {
+  sampler_.add_prompt(tokens_);
+  stats_.prompt_tokens = static_cast<int64_t>(tokens_.size());
+  // The last token drawn needs no slot: it is never fed back.
+  max_tokens_ = context - stats_.prompt_tokens + 1;
+  if (request_.max_tokens >= 0) max_tokens_ = std::min(max_tokens_, request_.max_tokens);
+}
+
+bool Sequence::is_eos(TokenId token) const {
+  const auto& ids = tokenizer_.eos_ids();
+  return !request_.ignore_eos && std::binary_search(ids.begin(), ids.end(), token);
+}
+
+Draw Sequence::draw(std::span<const float> logits, int32_t depth,
+                    std::span<const int32_t> pending) const {
+  const auto position = static_cast<uint64_t>(static_cast<int64_t>(tokens_.size()) + depth);
+  return sampler_.draw(logits, position, pending, request_.top_logprobs);
+}
+
+bool Sequence::ends(TokenId token, int64_t drawn_in_step) const {
+  return is_eos(token) || drawn_ + drawn_in_step >= max_tokens_;
+}
+
+void Sequence::accept(const WalkResult& result) {
+  if (drawn_ == 0) stats_.ttft_ms = ms_since(submitted_);
+  for (size_t i = 0; i < result.draws.size(); ++i) {
+    const Draw& draw = result.draws[i];
+    tokens_.push_back(draw.id);
+    sampler_.commit(draw.id);
+    ++drawn_;
+    OutputToken token{draw.id, draw.logprob, draw.top, i + 1 < result.path.size()};
+    const bool eos = is_eos(draw.id);
+    const bool stopped = output_.push(std::move(token), eos);
+    if (eos || stopped) {
+      finish(FinishReason::kStop);
+      return;
+    }
+    if (drawn_ >= max_tokens_) {
+      finish(FinishReason::kLength);
+      return;
+    }
+  }
+  send(false);
+}
+
+void Sequence::finish(FinishReason reason, const std::string& error) {
+  if (finished()) return;
+  finish_ = reason;
+  error_ = error;
+  send(true);
+}
+
+void Sequence::send(bool all) {
+  Output output = output_.take(all);
+  stats_.completion_tokens = output_.tokens();
+  output.finish = finish_;
+  output.error = error_;
+  stats_.total_ms = ms_since(submitted_);
+  const bool news = !output.text.empty() || !output.tokens.empty() || all;
+  if (news && request_.on_output) request_.on_output(output);
+}
+
+}  // namespace clover

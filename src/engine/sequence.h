@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "engine/request.h"
+#include "engine/text_output.h"
+#include "sampling/sampling.h"
+#include "speculation/verification/walk.h"
+#include "tokenizer/tokenizer.h"
+
+namespace clover {
+
+// A request while it runs: its tokens, its sampler and how far its keys and values reach. Holds
+// nothing of any speculator.
+class Sequence {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int64_t context, int32_t vocab);
+
+  int64_t id() const { return id_; }
+  // Prompt and output; the last output token's key and value are not stored yet.
+  const std::vector<TokenId>& tokens() const { return tokens_; }
+  int64_t prompt_tokens() const { return stats_.prompt_tokens; }
+  // Prompt tokens whose keys and values are not stored yet, while the prompt is being read.
+  int64_t unread() const { return reading() ? prompt_tokens() - read_ : 0; }
+  bool reading() const { return read_ < prompt_tokens(); }
+  void mark_read(int64_t count) { read_ += count; }
+  // Tokens that may still be drawn.
+  int64_t remaining() const { return max_tokens_ - drawn_; }
+  bool finished() const { return finish_ != FinishReason::kNone; }
+
+  // Draws the token after `tree` node with this sequence's sampler.
+  Draw draw(std::span<const float> logits, int32_t depth, std::span<const int32_t> pending) const;
+  bool ends(TokenId token, int64_t drawn_in_step) const;
+  // Takes over the tokens of a verified step and sends output. `drafted[i]` marks draws that a
+  // draft had proposed.
+  void accept(const WalkResult& result);
+  // Ends the sequence and sends what is left.
+  void finish(FinishReason reason, const std::string& error = {});
+  RequestStats& stats() { return stats_; }
+  const Request& request() const { return request_; }
+
+ private:
+  bool is_eos(TokenId token) const;
+  void send(bool all);
+
+  int64_t id_;
+  Request request_;
+  const Tokenizer& tokenizer_;
+  SamplerState sampler_;
+  TextOutput output_;
+  std::vector<TokenId> tokens_;
+  int64_t read_ = 0;
+  int64_t drawn_ = 0;
+  int64_t max_tokens_ = 0;
+  FinishReason finish_ = FinishReason::kNone;
+  std::string error_;
+  RequestStats stats_;
+  Clock::time_point submitted_;
+};
+
+}  // namespace clover
