@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
+
+namespace clover {
+namespace {
+
+constexpr const char* kDefaultModel = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+}  // namespace
+
+std::string model_path(const CommonOptions& options) {
+  if (!options.model.empty()) return options.model;
+  std::error_code ignored;
+  if (std::filesystem::exists(kDefaultModel, ignored)) return kDefaultModel;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto beside = program.parent_path().parent_path() / kDefaultModel;
+  if (std::filesystem::exists(beside, ignored)) return beside.string();
+  fail(ErrorCode::kNotFound,
+       "no model: name one with -m, or run scripts/demo.sh, which fetches the default {}",
+       kDefaultModel);
+}
+
+std::shared_ptr<Backend> make_backend(const CommonOptions& options) {
+  if (options.device != "cpu")
+    fail(ErrorCode::kUnsupported, "--device {}: this program was built for the CPU only",
+         options.device);
+  return make_cpu_backend({options.threads, options.isa});
+}
+
+Session open_session(const CommonOptions& options, EngineOptions engine) {
+  const auto begin = std::chrono::steady_clock::now();
+  Session session;
+  auto backend = make_backend(options);
+  session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
+  session.checkpoint = open_checkpoint(model_path(options));
+  session.tokenizer = load_tokenizer(*session.checkpoint);
+  {
+    ProgressBar bar("loading", options.quiet);
+    session.model =
+        Model::load(*session.checkpoint, std::move(backend), ProgressBar::callback, &bar);
+  }
+  engine.context = options.context;
+  engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
+  session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
+  const auto end = std::chrono::steady_clock::now();
+  session.load_ms = std::chrono::duration<double, std::milli>(end - begin).count();
+  return session;
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+Json machine_json(const Session& session) {
+  return {
+      {"cpu", cpu_name()}, {"isa", session.isa}, {"threads", session.model->backend().threads()}};
+}
+
+Json model_json(const Session& session) {
+  return {{"name", session.model->config().name},
+          {"sha256", checkpoint_sha256(*session.checkpoint)}};
+}
+
+void write_json(const std::string& path, const Json& result) {
+  write_file(path, result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace clover

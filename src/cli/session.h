@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/options.h"
+#include "engine/engine.h"
+#include "model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace clover {
+
+// A loaded model with what belongs to it. Members are destroyed in reverse order, the engine first.
+struct Session {
+  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Engine> engine;
+  std::string isa;     // the instruction set in use
+  double load_ms = 0;  // from opening the files to an engine that is ready
+};
+
+// Path of the model that the options name: as given, or the default model under models/ in the
+// working folder or beside the folder of the program. Error(kNotFound) when there is none.
+std::string model_path(const CommonOptions& options);
+
+// Backend that the options ask for. Error(kUnsupported) for a device that is not built in.
+std::shared_ptr<Backend> make_backend(const CommonOptions& options);
+
+// Opens the model, its tokenizer and an engine, with a progress bar on a terminal.
+// `engine.context` and `engine.kv_type` come from the options, the rest is the caller's.
+Session open_session(const CommonOptions& options, EngineOptions engine = {});
+
+// The parts of a result file that every verb has: {cpu, isa, threads} and {name, sha256}. Hashing
+// reads the whole model.
+Json machine_json(const Session& session);
+Json model_json(const Session& session);
+
+// Name of the processor as the system gives it, "unknown" where it does not.
+std::string cpu_name();
+
+// Writes a result as indented JSON, atomically; text that is not UTF-8 gets U+FFFD.
+void write_json(const std::string& path, const Json& result);
+
+}  // namespace clover

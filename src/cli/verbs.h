@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace clover {
+
+// What the command line asked for: the verb that was named sets it while parsing, main() runs it
+// afterwards. Returns the exit status; failures are thrown as Error.
+using Action = std::function<int()>;
+
+// Each adds one verb with its options to the program.
+void add_generate(CLI::App& program, Action& action);
+void add_chat(CLI::App& program, Action& action);
+void add_info(CLI::App& program, Action& action);
+void add_tokenize(CLI::App& program, Action& action);
+
+}  // namespace clover
