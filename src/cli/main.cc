@@ -28,6 +28,8 @@ int main(int argc, char** argv) {
   CLI::App program("Clover runs language models on CPUs.", "clover");
   clover::Action action;
   program.require_subcommand(1);
+  clover::add_generate(program, action);
+  clover::add_tokenize(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

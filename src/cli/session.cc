@@ -77,8 +77,12 @@ Json model_json(const Session& session) {
           {"sha256", checkpoint_sha256(*session.checkpoint)}};
 }
 
+std::string json_text(const Json& result) {
+  return result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 void write_json(const std::string& path, const Json& result) {
-  write_file(path, result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file(path, json_text(result));
 }
 
 }  // namespace clover

@@ -44,7 +44,10 @@ Json model_json(const Session& session);
 // Name of the processor as the system gives it, "unknown" where it does not.
 std::string cpu_name();
 
-// Writes a result as indented JSON, atomically; text that is not UTF-8 gets U+FFFD.
+// A result as indented JSON text; bytes that are not UTF-8 become U+FFFD.
+std::string json_text(const Json& result);
+
+// Writes a result atomically.
 void write_json(const std::string& path, const Json& result);
 
 }  // namespace clover
