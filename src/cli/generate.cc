@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "cli/conversation.h"
 #include "cli/input.h"
-#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/session.h"
+#include "cli/stream.h"
 #include "cli/verbs.h"
 
 namespace clover {
@@ -54,36 +52,6 @@ Request make_request(const GenerateOptions& options, std::vector<TokenId> prompt
   request.top_logprobs = options.logprobs;
   request.ignore_eos = options.ignore_eos;
   return request;
-}
-
-// Runs the request to its end, or to Ctrl-C, and writes its text as it comes.
-Answer stream_answer(Engine& engine, Request request, bool quiet) {
-  Answer answer;
-  ProgressBar bar("reading the prompt", quiet);
-  request.on_output = [&](const Output& output) {
-    bar.clear();
-    answer.add(output);
-    print(output.text);
-  };
-  const auto rows = static_cast<double>(request.prompt.size());
-  const InterruptWatch watch;
-  const int64_t id = engine.submit(std::move(request));
-  bool more = true;
-  while (more) {
-    more = engine.step();
-    if (watch.interrupted()) engine.cancel(id);
-    if (answer.tokens.empty()) bar.update(static_cast<double>(engine.engine_stats().rows) / rows);
-  }
-  if (const RequestStats* stats = engine.stats(id)) answer.stats = *stats;
-  engine.forget(id);
-  return answer;
-}
-
-void print_statistics(const RequestStats& stats) {
-  std::fprintf(stderr,
-               "[prompt %lld tokens, answer %lld tokens, %.1f tokens/s, first after %.0f ms]\n",
-               static_cast<long long>(stats.prompt_tokens),
-               static_cast<long long>(stats.completion_tokens), decode_speed(stats), stats.ttft_ms);
 }
 
 Json result_json(const Session& session, const GenerateOptions& options, const Answer& answer) {
@@ -142,12 +110,13 @@ void add_generate(CLI::App& program, Action& action) {
   add_sampling_options(verb, o.sampling);
   add_list(verb, "--stop", o.stop, "end the answer before this text (repeatable)")
       ->type_name("TEXT");
+  CLI::Option* json = add_json_option(verb, o.common);
   add_number<int>(verb, "--logprobs", o.logprobs,
                   "log-probabilities of the answer and of the N likeliest tokens, for --json", 0,
-                  kMaxLogprobs);
+                  kMaxLogprobs)
+      ->needs(json);
   verb.add_flag("--ignore-eos", o.ignore_eos, "go on after the end-of-text token");
   add_engine_options(verb, o.common);
-  add_json_option(verb, o.common);
   add_quiet_option(verb, o.common);
   verb.callback([options, &action] { action = [options] { return generate(*options); }; });
 }

@@ -27,14 +27,23 @@ int report(std::string message) {
 int main(int argc, char** argv) {
   CLI::App program("Clover runs language models on CPUs.", "clover");
   clover::Action action;
-  program.require_subcommand(1);
+  program.require_subcommand(0, 1);
+  program.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return "clover: " + std::string(error.what()) + " (clover -h or clover VERB -h helps)\n";
+  });
   clover::add_generate(program, action);
+  clover::add_chat(program, action);
+  clover::add_info(program, action);
   clover::add_tokenize(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int status = program.exit(error);
     return status == 0 ? 0 : kUsage;
+  }
+  if (!action) {
+    report("say what to do; clover -h lists the verbs");
+    return kUsage;
   }
   try {
     return action();

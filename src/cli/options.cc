@@ -69,8 +69,9 @@ void add_engine_options(CLI::App& verb, CommonOptions& options) {
       ->check(CLI::IsMember({"f16", "f32"}));
 }
 
-void add_json_option(CLI::App& verb, CommonOptions& options) {
-  verb.add_option("--json", options.json, "write the result to FILE as JSON")->type_name("FILE");
+CLI::Option* add_json_option(CLI::App& verb, CommonOptions& options) {
+  return verb.add_option("--json", options.json, "write the result to FILE as JSON")
+      ->type_name("FILE");
 }
 
 void add_quiet_option(CLI::App& verb, CommonOptions& options) {

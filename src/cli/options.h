@@ -28,7 +28,7 @@ struct CommonOptions {
 
 void add_model_option(CLI::App& verb, CommonOptions& options);    // -m
 void add_engine_options(CLI::App& verb, CommonOptions& options);  // -t -c --device --isa --kv-type
-void add_json_option(CLI::App& verb, CommonOptions& options);
+CLI::Option* add_json_option(CLI::App& verb, CommonOptions& options);
 void add_quiet_option(CLI::App& verb, CommonOptions& options);
 
 // --seed and the sampling parameters; they are range-checked while parsing, except that the ids of

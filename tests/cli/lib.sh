@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Helpers of the command-line tests. Sourced with the program and the source folder as arguments;
+# a test file calls `check` and friends and ends with `summary`.
+set -uo pipefail
+clover=$1
+source_dir=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checks=0
+failures=0
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*" >&2
+  sed 's/^/  stdout: /' "$work/out" | head -n 5 | cut -c -300 >&2
+  sed 's/^/  stderr: /' "$work/err" | head -n 5 | cut -c -300 >&2
+}
+
+# run ARG...: runs the program on standard input; leaves $status, $work/out and $work/err.
+run() {
+  "$clover" "$@" >"$work/out" 2>"$work/err"
+  status=$?
+}
+
+# expect STATUS ERROR_PATTERN ARG...: the exit status, and an extended regular expression for
+# standard error ("" : standard error must be empty). Every failure is one line.
+expect() {
+  local want=$1 pattern=$2
+  shift 2
+  run "$@"
+  checks=$((checks + 1))
+  local name="${*:1:12}"
+  name="clover ${name:0:200}"
+  if [ "$status" -ne "$want" ]; then
+    fail "$name: exit status $status, not $want"
+  elif [ -z "$pattern" ] && [ -s "$work/err" ]; then
+    fail "$name: something on standard error"
+  elif [ -n "$pattern" ] && ! grep -Eq -- "$pattern" "$work/err"; then
+    fail "$name: standard error does not match '$pattern'"
+  elif [ "$want" -ne 0 ] && [ "$(wc -l <"$work/err")" -ne 1 ]; then
+    fail "$name: the error is not one line"
+  fi
+}
+
+# same WHAT A B: two texts are equal.
+same() {
+  checks=$((checks + 1))
+  [ "$2" = "$3" ] || fail "$1: '${2:0:200}' is not '${3:0:200}'"
+}
+
+# differ WHAT A B
+differ() {
+  checks=$((checks + 1))
+  [ "$2" != "$3" ] || fail "$1: both are '${2:0:200}'"
+}
+
+# has WHAT FILE PATTERN: a line matches the extended regular expression.
+has() {
+  checks=$((checks + 1))
+  grep -Eq -- "$3" "$2" || fail "$1: no line of $(basename "$2") matches '$3'"
+}
+
+# tiny_model FOLDER: a model of 96 tokens (printable characters and the space), without a template.
+tiny_model() {
+  mkdir -p "$1"
+  cp "$source_dir"/tests/data/tiny/llama2/{config.json,model.safetensors} "$1"/
+  {
+    printf '{"version":"1.0","added_tokens":['
+    printf '{"id":0,"content":"<s>","special":true},{"id":1,"content":"</s>","special":true}],'
+    printf '"normalizer":null,"post_processor":null,"decoder":{"type":"ByteLevel"},'
+    printf '"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},'
+    printf '"model":{"type":"BPE","merges":[],"vocab":{"<s>":0,"</s>":1,"\\u0120":2'
+    local code
+    for code in {33..125}; do printf ',"\\u%04x":%d' "$code" $((code - 30)); done
+    printf '}}}\n'
+  } >"$1/tokenizer.json"
+  printf '{"bos_token":"<s>","eos_token":"</s>"%s}\n' "${2:-}" >"$1/tokenizer_config.json"
+}
+
+summary() {
+  rm -rf "$work"
+  echo "$checks checks, $failures failed"
+  [ "$failures" -eq 0 ] && [ "$checks" -gt 0 ]
+  exit
+}
