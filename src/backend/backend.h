@@ -126,9 +126,7 @@ class Backend {
   virtual VectorPtr load_vector(std::span<const WeightView> parts) = 0;
   virtual std::unique_ptr<KvStore> make_kv_store(const KvShape& shape) = 0;
 
-  // --- A pass --------------------------------------------------------------------------------
-  // Starts a forward pass: tensors of the pass before become invalid (CPU scratch is reused).
-  virtual void begin_pass() = 0;
+  // --- Tensors -------------------------------------------------------------------------------
   // A tensor with undefined contents, and one with the given host values.
   virtual Tensor empty(int64_t rows, int64_t cols) = 0;
   virtual Tensor from_host(int64_t rows, int64_t cols, const float* values) = 0;

@@ -8,9 +8,8 @@
 namespace clover {
 
 // Float32 activations of a forward pass: `rows` rows of `cols` contiguous values, rows `stride`
-// values apart (a column range of a wider tensor is a view). A cheap handle; copies share the
-// values. On the CPU backend the values live in the backend's scratch memory and are valid until
-// its next begin_pass(); other backends keep them alive through `storage`.
+// values apart (a column range of a wider tensor is a view). A cheap handle: copies share the
+// values, which live as long as any of them.
 class Tensor {
  public:
   Tensor() = default;

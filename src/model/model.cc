@@ -147,7 +147,6 @@ ForwardResult Model::forward(const Batch& batch, KvStore& kv) const {
   const Pass pass{
       config_,          *backend_, kv, std::move(plan), attention_params(config_, w.alibi),
       std::move(angles)};
-  backend_->begin_pass();
   Tensor x = backend_->embed(*w.embedding, batch.tokens);
   for (size_t i = 0; i < w.layers.size(); ++i) {
     x = attention_block(pass, w.layers[i], static_cast<int64_t>(i), x);

@@ -41,7 +41,7 @@ class Model {
   KvShape kv_shape(int64_t blocks, DType type) const;
 
   // One pass over the batch's rows: stores their keys and values at their slots and computes hidden
-  // states and the wanted logits. Tensors are valid until the next pass of the backend.
+  // states and the wanted logits.
   // Error(kInvalidArgument) for tokens outside [0, vocab), an empty batch, rows that do not fit
   // their sequences (make_attention_plan) and blocks or a store that do not fit the model.
   ForwardResult forward(const Batch& batch, KvStore& kv) const;

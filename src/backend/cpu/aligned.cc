@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
 
 #include "base/error.h"
 
@@ -14,40 +17,57 @@ AlignedBuffer::AlignedBuffer(int64_t bytes) {
   void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) fail(ErrorCode::kExhausted, "not enough memory for {} bytes", bytes);
-  // Fewer page-table walks while weights stream by; a refusal costs nothing.
-  if (bytes >= (4 << 20)) madvise(p, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   data_ = {static_cast<uint8_t*>(p), Unmap{bytes}};
 }
 
 void AlignedBuffer::Unmap::operator()(uint8_t* p) const { munmap(p, static_cast<size_t>(bytes)); }
 
-void* Arena::allocate(int64_t bytes) {
-  constexpr int64_t kChunk = 1 << 20;
-  constexpr int64_t kAlign = AlignedBuffer::kAlignment;
-  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
-  if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) {
-    chunks_.emplace_back(std::max(bytes, kChunk));
+struct WeightMemory::Chunk {
+  AlignedBuffer memory;
+  uint8_t* begin = nullptr;
+  int64_t bytes = 0;
+};
+
+std::shared_ptr<uint8_t> WeightMemory::allocate(int64_t bytes) {
+  constexpr int64_t kPage = 2 << 20;
+  constexpr int64_t kChunk = 16 * kPage;
+  bytes = (bytes + 63) / 64 * 64;
+  if (!chunk_ || used_ + bytes > chunk_->bytes) {
+    auto chunk = std::make_shared<Chunk>();
+    chunk->bytes = std::max(kChunk, (bytes + kPage - 1) / kPage * kPage);
+    chunk->memory = AlignedBuffer(chunk->bytes + kPage);
+    const auto address = reinterpret_cast<uintptr_t>(chunk->memory.data());
+    chunk->begin = chunk->memory.data() + (kPage - address % kPage) % kPage;
+    madvise(chunk->begin, static_cast<size_t>(chunk->bytes), MADV_HUGEPAGE);
+    chunk_ = std::move(chunk);
     used_ = 0;
   }
-  uint8_t* p = chunks_.back().data() + used_;
+  uint8_t* piece = chunk_->begin + used_;
   used_ += bytes;
-  total_ += bytes;
-  return p;
+  return {chunk_, piece};
 }
 
-void Arena::reset() {
-  if (chunks_.size() > 1) {
-    chunks_.clear();
-    chunks_.emplace_back(total_ + total_ / 4);
+struct BufferPool::Shelf {
+  // Free buffers by the logarithm of their size; the latest is the warmest.
+  std::array<std::vector<AlignedBuffer>, 48> free;
+};
+
+BufferPool::BufferPool() : shelf_(std::make_shared<Shelf>()) {}
+
+std::shared_ptr<void> BufferPool::get(int64_t bytes) {
+  constexpr int64_t kSmallest = 4096;
+  const auto size = std::bit_ceil(static_cast<uint64_t>(std::max(bytes, kSmallest)));
+  auto& free = shelf_->free[static_cast<size_t>(std::countr_zero(size))];
+  AlignedBuffer buffer;
+  if (free.empty()) {
+    buffer = AlignedBuffer(static_cast<int64_t>(size));
+  } else {
+    buffer = std::move(free.back());
+    free.pop_back();
   }
-  used_ = 0;
-  total_ = 0;
-}
-
-int64_t Arena::bytes() const {
-  int64_t sum = 0;
-  for (const AlignedBuffer& chunk : chunks_) sum += chunk.bytes();
-  return sum;
+  return {buffer.release(), [shelf = shelf_, &free, size](void* p) {
+            free.emplace_back(static_cast<uint8_t*>(p), static_cast<int64_t>(size));
+          }};
 }
 
 }  // namespace clover

@@ -11,7 +11,7 @@
 
 namespace clover {
 
-// Owning zero-initialised memory aligned to `kAlignment` bytes. Large buffers come straight from
+// Owning zero-initialised memory aligned to `kAlignment` bytes. Buffers come straight from
 // zero pages, so untouched parts cost no memory.
 class AlignedBuffer {
  public:
@@ -20,6 +20,10 @@ class AlignedBuffer {
   explicit AlignedBuffer(int64_t bytes);
   AlignedBuffer(AlignedBuffer&&) noexcept = default;
   AlignedBuffer& operator=(AlignedBuffer&&) noexcept = default;
+
+  // Takes over memory that release() gave up.
+  AlignedBuffer(uint8_t* data, int64_t bytes) : data_(data, Unmap{bytes}) {}
+  uint8_t* release() { return data_.release(); }
 
   uint8_t* data() const { return data_.get(); }
   int64_t bytes() const { return data_ ? data_.get_deleter().bytes : 0; }
@@ -32,21 +36,32 @@ class AlignedBuffer {
   std::unique_ptr<uint8_t, Unmap> data_{nullptr, Unmap{0}};
 };
 
-// Scratch memory of a forward pass: bump allocation, all freed at once. Grows by adding chunks; the
-// next reset() joins them, so a steady load allocates nothing.
-class Arena {
+// Memory for weights, in large pages where the system has them: decoding reads every weight once a
+// step, and with 4 KiB pages the page-table walks of a virtual machine cost as much as the reads.
+// Pieces are cut from chunks that live as long as any piece.
+class WeightMemory {
  public:
-  void* allocate(int64_t bytes);
-  float* floats(int64_t count) {
-    return static_cast<float*>(allocate(count * static_cast<int64_t>(sizeof(float))));
-  }
-  void reset();
-  int64_t bytes() const;
+  // `bytes` zeroed bytes, aligned to AlignedBuffer::kAlignment. Not thread-safe.
+  std::shared_ptr<uint8_t> allocate(int64_t bytes);
 
  private:
-  std::vector<AlignedBuffer> chunks_;
-  int64_t used_ = 0;   // of the last chunk
-  int64_t total_ = 0;  // handed out since reset
+  struct Chunk;
+  std::shared_ptr<Chunk> chunk_;
+  int64_t used_ = 0;
+};
+
+// Buffers for activations, handed out again as soon as their last handle is gone, so that a layer
+// works in the cache lines that the layer before has left warm. One owner thread.
+class BufferPool {
+ public:
+  BufferPool();
+  // At least `bytes` bytes, aligned to AlignedBuffer::kAlignment, contents undefined. The buffer
+  // returns to the pool when the last copy of the handle dies; it may outlive the pool.
+  std::shared_ptr<void> get(int64_t bytes);
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_;
 };
 
 }  // namespace clover

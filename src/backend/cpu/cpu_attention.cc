@@ -51,13 +51,22 @@ Tensor CpuBackend::attention(const Tensor& q, const Tensor& k, const Tensor& v, 
   Tensor out = empty(q.rows(), params.heads * params.head_dim);
   // Rows of a block share cache lines, so neighbours are stored by the same thread.
   for_rows(q.rows(), k.cols() * 2, [&](Range rows) {
+    std::vector<uint16_t> halves(static_cast<size_t>(k.cols() * 2));
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const auto sequence = std::upper_bound(
           plan.sequences.begin(), plan.sequences.end(), r,
           [](int64_t row, const AttentionPlan::Sequence& s) { return row < s.first_row; });
       const int64_t slot = plan.slot[static_cast<size_t>(r)];
       const int32_t block = (sequence - 1)->blocks[static_cast<size_t>(slot / kKvBlockTokens)];
-      store.put(layer, block * kKvBlockTokens + slot % kKvBlockTokens, k.row(r), v.row(r));
+      const int64_t address = block * kKvBlockTokens + slot % kKvBlockTokens;
+      if (store.shape().type == DType::kF32) {
+        store.put<float>(layer, address, k.row(r), v.row(r));
+        continue;
+      }
+      // A weight of zero has to hide a value, so infinities must not get in: to_f16 clamps.
+      kernels_.to_f16(k.row(r), k.cols(), halves.data());
+      kernels_.to_f16(v.row(r), v.cols(), halves.data() + k.cols());
+      store.put<uint16_t>(layer, address, halves.data(), halves.data() + k.cols());
     }
   });
   const std::vector<Task> tasks = make_tasks(plan, params, pool_.size());

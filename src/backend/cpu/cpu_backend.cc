@@ -34,7 +34,7 @@ std::string CpuBackend::description() const {
 }
 
 MatrixPtr CpuBackend::load_matrix(std::span<const WeightView> parts) {
-  return PackedMatrix::pack(parts, pool_);
+  return PackedMatrix::pack(parts, pool_, weights_);
 }
 
 VectorPtr CpuBackend::load_vector(std::span<const WeightView> parts) {
@@ -52,7 +52,9 @@ std::unique_ptr<KvStore> CpuBackend::make_kv_store(const KvShape& shape) {
 }
 
 Tensor CpuBackend::empty(int64_t rows, int64_t cols) {
-  return {rows, cols, cols, arena_.floats(rows * cols)};
+  std::shared_ptr<void> memory = buffers_.get(rows * cols * static_cast<int64_t>(sizeof(float)));
+  auto* data = static_cast<float*>(memory.get());
+  return {rows, cols, cols, data, std::move(memory)};
 }
 
 Tensor CpuBackend::from_host(int64_t rows, int64_t cols, const float* values) {
@@ -76,21 +78,28 @@ Tensor CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids) {
   return out;
 }
 
-QuantRows CpuBackend::quantise(const FloatRows& x) {
-  QuantRows q;
+CpuBackend::Quantised CpuBackend::quantise(const FloatRows& x) {
+  const int64_t values = x.rows * x.cols;
+  const int64_t blocks = values / kBlockCols;
+  Quantised result;
+  // One buffer: bytes, then per block a scale, a sum and two half sums.
+  result.memory = buffers_.get(values + blocks * 16);
+  auto* bytes = static_cast<uint8_t*>(result.memory.get());
+  QuantRows& q = result.rows;
   q.rows = x.rows;
   q.cols = x.cols;
-  q.q = static_cast<int8_t*>(arena_.allocate(x.rows * x.cols));
-  q.scale = arena_.floats(x.rows * x.cols / kBlockCols);
-  q.half_sums = static_cast<int32_t*>(
-      arena_.allocate(x.rows * x.cols / 16 * static_cast<int64_t>(sizeof(int32_t))));
+  q.q = reinterpret_cast<int8_t*>(bytes);
+  q.scale = reinterpret_cast<float*>(bytes + values);
+  q.sums = q.scale + blocks;
+  q.half_sums = reinterpret_cast<int32_t*>(q.sums + blocks);
   for_rows(x.rows, x.cols, [&](Range rows) { kernels_.quantise(x, rows, q); });
-  return q;
+  return result;
 }
 
 void CpuBackend::multiply(const PackedMatrix& w, const FloatRows& x, const MatmulOut& out) {
-  QuantRows q;
-  if (w.wants_quantised()) q = quantise(x);
+  Quantised quantised;
+  if (w.wants_quantised()) quantised = quantise(x);
+  const QuantRows& q = quantised.rows;
   // Chunks of panels over all segments, several per thread so that a slow core does not hold up
   // the others.
   struct Chunk {
@@ -164,7 +173,7 @@ Tensor CpuBackend::rope(Tensor x, int64_t heads, int64_t head_dim, const RopeAng
 }
 
 Tensor CpuBackend::columns(const Tensor& x, int64_t first, int64_t count) {
-  return {x.rows(), count, x.stride(), x.data() + first};
+  return {x.rows(), count, x.stride(), x.data() + first, x.storage()};
 }
 
 Tensor CpuBackend::swiglu(const Tensor& x) {

@@ -29,7 +29,6 @@ class CpuBackend : public Backend {
   VectorPtr load_vector(std::span<const WeightView> parts) override;
   std::unique_ptr<KvStore> make_kv_store(const KvShape& shape) override;
 
-  void begin_pass() override { arena_.reset(); }
   Tensor empty(int64_t rows, int64_t cols) override;
   Tensor from_host(int64_t rows, int64_t cols, const float* values) override;
 
@@ -53,7 +52,7 @@ class CpuBackend : public Backend {
 
  private:
   // Below this many values a loop is cheaper on one thread than the handshake with the others.
-  static constexpr int64_t kShareValues = 16 * 1024;
+  static constexpr int64_t kShareValues = 4 * 1024;
 
   // Runs body(Range of rows) over all rows: on the caller where the work is too small to share.
   template <typename Body>
@@ -67,12 +66,18 @@ class CpuBackend : public Backend {
       body(Range{rows * part / parts, rows * (part + 1) / parts});
     });
   }
-  QuantRows quantise(const FloatRows& x);
+  // Activations in 8 bits and the memory that they lie in.
+  struct Quantised {
+    QuantRows rows;
+    std::shared_ptr<void> memory;
+  };
+  Quantised quantise(const FloatRows& x);
   void multiply(const PackedMatrix& w, const FloatRows& x, const MatmulOut& out);
 
   ThreadPool pool_;
   const KernelTable& kernels_;
-  Arena arena_;
+  WeightMemory weights_;
+  BufferPool buffers_;
   std::vector<std::vector<float>> scratch_;  // per thread, for attention
 };
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/kv_memory.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/quant.h"
 
 namespace clover {
 
@@ -51,29 +49,21 @@ void CpuKvStore::move(std::span<const Move> moves) {
   }
 }
 
-template <typename T, typename Convert>
-void CpuKvStore::put_as(uint8_t* block, int64_t lane, const float* key, const float* value,
-                        Convert convert) const {
-  auto* keys = reinterpret_cast<T*>(block);
-  auto* values = reinterpret_cast<T*>(block + keys_bytes_);
-  for (int64_t i = 0; i < shape_.kv_heads * shape_.head_dim; ++i)
-    keys[i * kKvBlockTokens + lane] = convert(key[i]);
-  for (int64_t g = 0; g < shape_.kv_heads; ++g)
-    for (int64_t d = 0; d < shape_.head_dim; ++d)
-      values[(g * kKvBlockTokens + lane) * value_stride_ + d] =
-          convert(value[g * shape_.head_dim + d]);
-}
-
-void CpuKvStore::put(int64_t layer, int64_t address, const float* key, const float* value) {
+template <typename T>
+void CpuKvStore::put(int64_t layer, int64_t address, const T* key, const T* value) {
   uint8_t* at = block(layer, address / kKvBlockTokens);
   const int64_t lane = address % kKvBlockTokens;
-  if (element_ == 2) {
-    put_as<uint16_t>(at, lane, key, value,
-                     [](float x) { return f32_to_f16(std::clamp(x, -65504.0f, 65504.0f)); });
-  } else {
-    put_as<float>(at, lane, key, value, [](float x) { return x; });
-  }
+  auto* keys = reinterpret_cast<T*>(at);
+  auto* values = reinterpret_cast<T*>(at + keys_bytes_);
+  for (int64_t i = 0; i < shape_.kv_heads * shape_.head_dim; ++i)
+    keys[i * kKvBlockTokens + lane] = key[i];
+  for (int64_t g = 0; g < shape_.kv_heads; ++g)
+    std::memcpy(values + (g * kKvBlockTokens + lane) * value_stride_, value + g * shape_.head_dim,
+                static_cast<size_t>(shape_.head_dim) * sizeof(T));
 }
+
+template void CpuKvStore::put<uint16_t>(int64_t, int64_t, const uint16_t*, const uint16_t*);
+template void CpuKvStore::put<float>(int64_t, int64_t, const float*, const float*);
 
 KvHeadView CpuKvStore::head(int64_t layer, int64_t kv_head, const int32_t* blocks) const {
   KvHeadView view;

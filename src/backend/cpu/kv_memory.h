@@ -20,10 +20,10 @@ class CpuKvStore : public KvStore {
   int64_t bytes() const override { return memory_.bytes(); }
   void move(std::span<const Move> moves) override;
 
-  // Stores one token's key and value (float32, [G*d] each) of a layer at a token address, as the
-  // store's type. Finite values beyond float16's range are clamped to it, so that a weight of zero
-  // always hides them.
-  void put(int64_t layer, int64_t address, const float* key, const float* value);
+  // Stores one token's key and value (`T`, the store's element, [G*d] each) of a layer at a token
+  // address.
+  template <typename T>
+  void put(int64_t layer, int64_t address, const T* key, const T* value);
   KvHeadView head(int64_t layer, int64_t kv_head, const int32_t* blocks) const;
 
  private:
@@ -32,9 +32,6 @@ class CpuKvStore : public KvStore {
   }
   template <typename T>
   void copy_token(const uint8_t* from, int64_t from_lane, uint8_t* to, int64_t to_lane) const;
-  template <typename T, typename Convert>
-  void put_as(uint8_t* block, int64_t lane, const float* key, const float* value,
-              Convert convert) const;
 
   KvShape shape_;
   int64_t element_ = 2;

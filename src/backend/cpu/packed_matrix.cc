@@ -30,8 +30,6 @@ PanelKind float_kind(DType type) {
 
 int64_t float_bytes(PanelKind kind) { return kind == PanelKind::kF32 ? 4 : 2; }
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 PanelView layout(const WeightView& part) {
   PanelView view;
   view.rows = part.rows;
@@ -49,11 +47,7 @@ PanelView layout(const WeightView& part) {
   view.group = format.group;
   view.has_min = format.has_min;
   view.offset = format.offset;
-  const int64_t code_bytes = part.cols * kPanelRows * format.code_bits / 8;
-  const int64_t scale_bytes = part.cols / format.group * kPanelRows * 2;
-  view.scales_offset = code_bytes;
-  view.mins_offset = code_bytes + scale_bytes;
-  view.panel_bytes = round_up(code_bytes + scale_bytes * (format.has_min ? 2 : 1), 64);
+  view.panel_bytes = (part.cols / kBlockCols + 1) / 2 * view.pair_bytes();
   return view;
 }
 
@@ -68,28 +62,53 @@ struct RowCodes {
         mins(static_cast<size_t>(cols / group)) {}
 };
 
+// Where the code of column c and a lane lies in a panel, and whether in the high nibble.
+struct CodePlace {
+  int64_t byte;
+  bool high;
+};
+CodePlace code_place(const PanelView& view, int64_t c, int64_t lane) {
+  const int64_t group = c % kBlockCols / 4;
+  const int64_t at = view.codes_at(c / kBlockCols) + lane * 4 + c % 4;
+  if (view.kind == PanelKind::kBytes) return {at + group * 64, false};
+  return {at + group % 4 * 64, group >= 4};
+}
+
+// Index of column c's scale among the panel's scales of its block.
+int64_t scale_lane(const PanelView& view, int64_t c, int64_t lane) {
+  return c % kBlockCols / view.group * kPanelRows + lane;
+}
+
+uint16_t* halves(uint8_t* panel, int64_t offset) {
+  return reinterpret_cast<uint16_t*>(panel + offset);
+}
+const uint16_t* halves(const uint8_t* panel, int64_t offset) {
+  return reinterpret_cast<const uint16_t*>(panel + offset);
+}
+
 void put_codes(const PanelView& view, const uint8_t* codes, int64_t lane, uint8_t* panel) {
   for (int64_t c = 0; c < view.cols; ++c) {
-    const int64_t block = c / kBlockCols;
-    const int64_t group = c % kBlockCols / 4;
-    const int64_t byte = lane * 4 + c % 4;
-    if (view.kind == PanelKind::kBytes) {
-      panel[block * 512 + group * 64 + byte] = codes[c];
-    } else {
-      uint8_t& target = panel[block * 256 + group % 4 * 64 + byte];
-      target = static_cast<uint8_t>(target | (group < 4 ? codes[c] : codes[c] << 4));
-    }
+    const CodePlace place = code_place(view, c, lane);
+    uint8_t& target = panel[place.byte];
+    target = static_cast<uint8_t>(target | (place.high ? codes[c] << 4 : codes[c]));
   }
 }
 
 // Scales and minima are kept as float16: exact for the formats that store them so; products of
 // k-quants lose at most 2^-11 of themselves, far below the quantisation step.
-void put_scales(const PanelView& view, const std::vector<float>& values, int64_t lane,
-                uint16_t* out, std::atomic<bool>& overflow) {
-  for (int64_t g = 0; g < view.cols / view.group; ++g) {
-    const float value = values[static_cast<size_t>(g)];
-    if (!(std::abs(value) <= 65504.0f)) overflow.store(true, std::memory_order_relaxed);
-    out[g * kPanelRows + lane] = f32_to_f16(value);
+uint16_t to_half(float value, std::atomic<bool>& overflow) {
+  if (!(std::abs(value) <= 65504.0f)) overflow.store(true, std::memory_order_relaxed);
+  return f32_to_f16(value);
+}
+
+void put_scales(const PanelView& view, const RowCodes& row, int64_t lane, uint8_t* panel,
+                std::atomic<bool>& overflow) {
+  for (int64_t c = 0; c < view.cols; c += view.group) {
+    const int64_t block = c / kBlockCols;
+    const int64_t at = scale_lane(view, c, lane);
+    const auto g = static_cast<size_t>(c / view.group);
+    halves(panel, view.scales_at(block))[at] = to_half(row.scales[g], overflow);
+    if (view.has_min) halves(panel, view.mins_at(block))[at] = to_half(row.mins[g], overflow);
   }
 }
 
@@ -102,11 +121,7 @@ void pack_quantised(const WeightView& part, const PanelView& view, int64_t p, ui
     const std::byte* src = part.data + (p * kPanelRows + lane) * row_bytes;
     unpack_groups(part.type, src, part.cols, row.codes.data(), row.scales.data(), row.mins.data());
     put_codes(view, row.codes.data(), lane, panel);
-    put_scales(view, row.scales, lane, reinterpret_cast<uint16_t*>(panel + view.scales_offset),
-               overflow);
-    if (view.has_min)
-      put_scales(view, row.mins, lane, reinterpret_cast<uint16_t*>(panel + view.mins_offset),
-                 overflow);
+    put_scales(view, row, lane, panel, overflow);
   }
 }
 
@@ -125,7 +140,7 @@ void pack_floats(const WeightView& part, int64_t p, uint8_t* panel) {
 }  // namespace
 
 std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightView> parts,
-                                                       ThreadPool& pool) {
+                                                       ThreadPool& pool, WeightMemory& memory) {
   if (parts.empty()) fail(ErrorCode::kInvalidArgument, "a matrix needs at least one part");
   auto matrix = std::make_shared<PackedMatrix>();
   matrix->cols_ = parts[0].cols;
@@ -136,8 +151,9 @@ std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightVie
     Segment segment;
     segment.view = layout(part);
     segment.first_row = matrix->rows_;
-    segment.memory = AlignedBuffer(segment.view.panels() * segment.view.panel_bytes);
-    uint8_t* data = segment.memory.data();
+    segment.bytes = segment.view.panels() * segment.view.panel_bytes;
+    segment.memory = memory.allocate(segment.bytes);
+    uint8_t* data = segment.memory.get();
     segment.view.data = data;
     const PanelView& view = segment.view;
     std::atomic<bool> overflow{false};
@@ -162,7 +178,7 @@ std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightVie
 
 int64_t PackedMatrix::bytes() const {
   int64_t sum = 0;
-  for (const Segment& segment : segments_) sum += segment.memory.bytes();
+  for (const Segment& segment : segments_) sum += segment.bytes;
   return sum;
 }
 
@@ -178,8 +194,6 @@ void PackedMatrix::unpack_row(int64_t row, float* out) const {
   const int64_t local = row - segment->first_row;
   const int64_t lane = local % kPanelRows;
   const uint8_t* panel = view.data + local / kPanelRows * view.panel_bytes;
-  const auto* scales = reinterpret_cast<const uint16_t*>(panel + view.scales_offset);
-  const auto* mins = reinterpret_cast<const uint16_t*>(panel + view.mins_offset);
   for (int64_t c = 0; c < view.cols; ++c) {
     const int64_t at = c * kPanelRows + lane;
     if (view.kind == PanelKind::kF32) {
@@ -192,19 +206,14 @@ void PackedMatrix::unpack_row(int64_t row, float* out) const {
       out[c] = view.kind == PanelKind::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
       continue;
     }
+    const CodePlace place = code_place(view, c, lane);
+    const uint8_t byte = panel[place.byte];
+    const int code = view.kind == PanelKind::kBytes ? byte : place.high ? byte >> 4 : byte & 15;
     const int64_t block = c / kBlockCols;
-    const int64_t group = c % kBlockCols / 4;
-    const int64_t byte = lane * 4 + c % 4;
-    int code = 0;
-    if (view.kind == PanelKind::kBytes) {
-      code = panel[block * 512 + group * 64 + byte];
-    } else {
-      const uint8_t pair = panel[block * 256 + group % 4 * 64 + byte];
-      code = group < 4 ? pair & 15 : pair >> 4;
-    }
-    const int64_t scale_at = c / view.group * kPanelRows + lane;
-    const float value = f16_to_f32(scales[scale_at]) * static_cast<float>(code - view.offset);
-    out[c] = view.has_min ? value + f16_to_f32(mins[scale_at]) : value;
+    const int64_t scale_at = scale_lane(view, c, lane);
+    const float scale = f16_to_f32(halves(panel, view.scales_at(block))[scale_at]);
+    out[c] = scale * static_cast<float>(code - view.offset);
+    if (view.has_min) out[c] += f16_to_f32(halves(panel, view.mins_at(block))[scale_at]);
   }
 }
 

@@ -19,12 +19,13 @@ class PackedMatrix : public Matrix {
   struct Segment {
     PanelView view;
     int64_t first_row = 0;  // output column of the segment's first row
-    AlignedBuffer memory;
+    std::shared_ptr<uint8_t> memory;
+    int64_t bytes = 0;
   };
 
   // Error(kUnsupported) for element types or shapes that cannot be packed.
   static std::shared_ptr<const PackedMatrix> pack(std::span<const WeightView> parts,
-                                                  ThreadPool& pool);
+                                                  ThreadPool& pool, WeightMemory& memory);
 
   int64_t rows() const override { return rows_; }
   int64_t cols() const override { return cols_; }

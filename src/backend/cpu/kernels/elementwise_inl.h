@@ -62,9 +62,11 @@ struct Elementwise {
   static void quantise(const FloatRows& x, Range rows, const QuantRows& out) {
     const int64_t blocks = x.cols / kBlockCols;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const RowTile tile = row_tile(x.rows, r);
       const float* src = x.x + r * x.stride;
-      int8_t* q = out.q + r * x.cols;
       for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t at = tile.first * blocks + b * tile.rows + (r - tile.first);
+        int8_t* q = out.q + at * kBlockCols;
         const F low = S::load(src + b * kBlockCols);
         const F high = S::load(src + b * kBlockCols + 16);
         // The maximum of the bit patterns lets NaN through into the scale.
@@ -73,10 +75,12 @@ struct Elementwise {
         std::memcpy(&amax, &bits, sizeof amax);
         const float inverse = amax > 0.0f ? 127.0f / amax : 0.0f;
         const F factor = S::set1(inverse < 3.0e38f ? inverse : 0.0f);
-        out.scale[r * blocks + b] = amax / 127.0f;
-        int32_t* sums = out.half_sums + (r * blocks + b) * 2;
-        sums[0] = S::reduce_add(S::store_int8(q + b * kBlockCols, S::mul(low, factor)));
-        sums[1] = S::reduce_add(S::store_int8(q + b * kBlockCols + 16, S::mul(high, factor)));
+        const int32_t first = S::reduce_add(S::store_int8(q, S::mul(low, factor)));
+        const int32_t second = S::reduce_add(S::store_int8(q + 16, S::mul(high, factor)));
+        out.scale[at] = amax / 127.0f;
+        out.half_sums[2 * at] = first;
+        out.half_sums[2 * at + 1] = second;
+        out.sums[at] = out.scale[at] * static_cast<float>(first + second);
       }
     }
   }
@@ -124,6 +128,17 @@ struct Elementwise {
         store_some(dst + c, cols - c,
                    S::mul(silu(load_some(gate + c, cols - c)), load_some(up + c, cols - c)));
     }
+  }
+
+  static void to_f16(const float* x, int64_t n, uint16_t* out) {
+    const F high = S::set1(65504.0f);
+    const F low = S::set1(-65504.0f);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) S::store(out + i, S::max(S::min(S::load(x + i), high), low));
+    if (i == n) return;
+    uint16_t lanes[16];
+    S::store(lanes, S::max(S::min(load_some(x + i, n - i), high), low));
+    std::memcpy(out + i, lanes, static_cast<size_t>(n - i) * sizeof(uint16_t));
   }
 
   static float log_sum_exp(const float* x, int64_t n) {

@@ -19,6 +19,7 @@ constexpr KernelTable make_kernel_table(std::string_view name, bool (*supported)
           &Elementwise<S>::swiglu,
           &Attention<S, uint16_t>::run,
           &Attention<S, float>::run,
+          &Elementwise<S>::to_f16,
           &Elementwise<S>::log_sum_exp};
 }
 

@@ -18,6 +18,18 @@ AttentionScratch::AttentionScratch(const AttentionTile& tile) : vectors(tile.row
   tail_slots = (tile.tail_begin[tile.rows] - tile.tail_begin[0] + 15) / 16 * 16;
 }
 
+RowTile row_tile(int64_t rows, int64_t r) {
+  const int64_t full = rows / 8 * 8;
+  if (r < full) return {r / 8 * 8, 8};
+  int64_t first = full;
+  for (int64_t size = 4; size > 1; size /= 2) {
+    if (((rows - full) & size) == 0) continue;
+    if (r < first + size) return {first, size};
+    first += size;
+  }
+  return {first, 1};
+}
+
 int64_t attention_scratch(const AttentionTile& tile) {
   const AttentionScratch s(tile);
   return s.vectors * (s.length + s.tail_slots + 1 + tile.kv.value_stride) + tile.kv.head_dim * 16;

@@ -15,10 +15,11 @@ inline constexpr int64_t kBlockCols = 32;  // inputs that share an activation sc
 enum class PanelKind : uint8_t { kNibbles, kBytes, kF32, kF16, kBF16 };
 
 // Weights as panels of 16 outputs; panel p starts at data + p * panel_bytes.
-// Quantised kinds, per panel and per block b of 32 inputs:
-//   codes   kNibbles 256 bytes: bytes 64 j … hold input group j in the low and j + 4 in the high
-//           nibbles (a group is 4 inputs of 16 outputs); kBytes 512 bytes: group g at 64 g.
-//   scales  float16 [32 / group][16] at scales_offset, minima likewise at mins_offset.
+// Quantised kinds: blocks of 32 inputs, two by two so that everything is aligned and a panel is one
+// forward stream: codes of both blocks, scales of both, minima of both (where has_min).
+//   codes   kNibbles 256 bytes a block: bytes 64 j … hold input group j in the low and j + 4 in the
+//           high nibbles (a group is 4 inputs of 16 outputs); kBytes 512 bytes: group g at 64 g.
+//   scales  float16 [32 / group][16] a block, minima likewise.
 //   weight = scale * (code - offset) + min.
 // Float kinds: [cols][16] values.
 struct PanelView {
@@ -30,18 +31,37 @@ struct PanelView {
   int64_t cols = 0;
   const uint8_t* data = nullptr;
   int64_t panel_bytes = 0;
-  int64_t scales_offset = 0;
-  int64_t mins_offset = 0;
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
+  // Of the quantised kinds, in bytes.
+  int64_t code_bytes() const { return kind == PanelKind::kNibbles ? 256 : 512; }
+  int64_t scale_bytes() const { return 32 / group * kPanelRows * 2; }
+  int64_t pair_bytes() const { return 2 * (code_bytes() + scale_bytes() * (has_min ? 2 : 1)); }
+  // Offsets in a panel of block b's codes, scales and minima.
+  int64_t codes_at(int64_t b) const { return b / 2 * pair_bytes() + b % 2 * code_bytes(); }
+  int64_t scales_at(int64_t b) const {
+    return b / 2 * pair_bytes() + 2 * code_bytes() + b % 2 * scale_bytes();
+  }
+  int64_t mins_at(int64_t b) const { return scales_at(b) + 2 * scale_bytes(); }
 };
 
-// Activations in 8 bits, per block of 32: x ≈ scale * q.
+// Rows are worked on in tiles of 8, then at most one tile each of 4, 2 and 1.
+struct RowTile {
+  int64_t first = 0;
+  int64_t rows = 0;
+};
+// The tile of row r among `rows` rows.
+RowTile row_tile(int64_t rows, int64_t r);
+
+// Activations in 8 bits, per block of 32 inputs: x ≈ scale * q. Stored tile by tile, so that a
+// kernel reads one stream: a tile of R rows from row r lies at q + r * cols as [cols / 32][R][32],
+// its scales at scale + r * cols / 32 as [cols / 32][R], its sums likewise with two halves.
 struct QuantRows {
   int64_t rows = 0;
-  int64_t cols = 0;              // multiple of 32
-  int8_t* q = nullptr;           // [rows][cols]
-  float* scale = nullptr;        // [rows][cols / 32]
-  int32_t* half_sums = nullptr;  // [rows][cols / 16] sums of q over 16 inputs
+  int64_t cols = 0;  // multiple of 32
+  int8_t* q = nullptr;
+  float* scale = nullptr;
+  int32_t* half_sums = nullptr;  // [cols / 32][R][2] sums of q over 16 inputs
+  float* sums = nullptr;         // [cols / 32][R] scale * sum of q over 32 inputs
 };
 
 struct FloatRows {
@@ -111,6 +131,8 @@ struct KernelTable {
   // scratch: attention_scratch() floats.
   void (*attention_f16)(const AttentionTile& tile, float* scratch);
   void (*attention_f32)(const AttentionTile& tile, float* scratch);
+  // n values as float16, nearest even; finite values beyond its range are clamped to it.
+  void (*to_f16)(const float* x, int64_t n, uint16_t* out);
   // log(sum(exp(x))) of n values, and the maximum.
   float (*log_sum_exp)(const float* x, int64_t n);
 };

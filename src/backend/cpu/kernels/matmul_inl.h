@@ -49,64 +49,110 @@ struct Matmul {
     }
   }
 
-  // One panel, R rows from `row`. Per block and output: the integer dot product is exact, then
-  //   acc = fma(dot, weight scale * activation scale, acc); acc = fma(min, activation sum, acc).
+  // The activations of one tile of R rows.
+  template <int R>
+  struct Tile {
+    const int8_t* q;           // [blocks][R][32]
+    const float* scale;        // [blocks][R]
+    const int32_t* half_sums;  // [blocks][R][2]
+    const float* sums;         // [blocks][R]
+    Tile(const QuantRows& x, int64_t row) {
+      const int64_t blocks = x.cols / kBlockCols;
+      q = x.q + row * x.cols;
+      scale = x.scale + row * blocks;
+      half_sums = x.half_sums + row * blocks * 2;
+      sums = x.sums + row * blocks;
+    }
+    void next() {
+      q += R * kBlockCols;
+      scale += R;
+      half_sums += R * 2;
+      sums += R;
+    }
+  };
+
+  // Adds block part `kPart` (inputs that share a weight scale) to the sums of R rows:
+  //   acc = fma(integer dot product, weight scale * activation scale, acc)
+  //   acc = fma(weight minimum, activation scale * activation sum, acc)
+  template <int R, bool kNibble, int kGroup, bool kMin, int kPart>
+  static inline __attribute__((always_inline)) void block_part(const uint8_t* codes, F sw, F mw,
+                                                               const Tile<R>& x, int offset,
+                                                               F* acc) {
+    constexpr int kParts = 32 / kGroup;
+    constexpr int kGroups = 8 / kParts;  // groups of 4 inputs per scale
+    I dot[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      if constexpr (kMin) {
+        dot[r] = S::set1_int(0);
+      } else {
+        const int32_t* s = x.half_sums + r * 2;
+        dot[r] = S::set1_int(-offset * (kParts == 1 ? s[0] + s[1] : s[kPart]));
+      }
+    }
+#pragma GCC unroll 8
+    for (int g = kPart * kGroups; g < (kPart + 1) * kGroups; ++g) {
+      const U c = codes_of<kNibble>(codes, g);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const int8_t* xs = x.q + r * kBlockCols + 4 * g;
+        dot[r] = kNibble ? S::dot4_nibbles(dot[r], c, xs) : S::dot4(dot[r], c, xs);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      acc[r] = S::fma(S::to_float(dot[r]), S::mul(sw, S::set1(x.scale[r])), acc[r]);
+      if constexpr (kMin && kParts == 1) {
+        acc[r] = S::fma(mw, S::set1(x.sums[r]), acc[r]);
+      } else if constexpr (kMin) {
+        const auto sum = static_cast<float>(x.half_sums[r * 2 + kPart]);
+        acc[r] = S::fma(mw, S::set1(x.scale[r] * sum), acc[r]);
+      }
+    }
+  }
+
   template <int R, bool kNibble, int kGroup, bool kMin>
-  static inline __attribute__((always_inline)) void quantised_tile(const PanelView& w,
-                                                                   int64_t panel,
-                                                                   const QuantRows& x, int64_t row,
-                                                                   const MatmulOut& out) {
-    constexpr int kParts = 32 / kGroup;         // scales per block
-    constexpr int kGroupsPerPart = 8 / kParts;  // groups of 4 inputs per scale
+  static inline __attribute__((always_inline)) void block(const uint8_t* codes,
+                                                          const uint8_t* scales, const Tile<R>& x,
+                                                          int offset, F* acc) {
+    constexpr int64_t kScaleBytes = 32 / kGroup * kPanelRows * 2;
+    const auto* sw = reinterpret_cast<const uint16_t*>(scales);
+    const auto* mw = reinterpret_cast<const uint16_t*>(kMin ? scales + 2 * kScaleBytes : scales);
+    block_part<R, kNibble, kGroup, kMin, 0>(codes, S::load(sw), S::load(mw), x, offset, acc);
+    if constexpr (kGroup == 16)
+      block_part<R, kNibble, kGroup, kMin, 1>(codes, S::load(sw + kPanelRows),
+                                              S::load(mw + kPanelRows), x, offset, acc);
+  }
+
+  // Weights are asked for this many bytes before they are needed: a step over few rows waits for
+  // memory, and the hardware's own prefetcher stops at every page.
+  static constexpr int64_t kAhead = 4096;
+
+  // One panel, R rows from `row`; `prefetch` on the first tile that passes over the panel.
+  template <int R, bool kNibble, int kGroup, bool kMin>
+  static inline __attribute__((always_inline)) void quantised_tile(
+      const PanelView& w, int64_t panel, const QuantRows& rows, int64_t row, const MatmulOut& out,
+      bool prefetch) {
     constexpr int64_t kCodeBytes = kNibble ? 256 : 512;
-    const int64_t blocks = x.cols / kBlockCols;
-    const uint8_t* codes = w.data + panel * w.panel_bytes;
-    const auto* scales = reinterpret_cast<const uint16_t*>(codes + w.scales_offset);
-    const auto* mins = reinterpret_cast<const uint16_t*>(codes + w.mins_offset);
-    const int8_t* q = x.q + row * x.cols;
-    const float* sx = x.scale + row * blocks;
-    const int32_t* sums = x.half_sums + row * blocks * 2;
+    constexpr int64_t kScaleBytes = 32 / kGroup * kPanelRows * 2;
+    constexpr int64_t kPairBytes = 2 * (kCodeBytes + kScaleBytes * (kMin ? 2 : 1));
+    const int64_t blocks = rows.cols / kBlockCols;
+    const uint8_t* pair = w.data + panel * w.panel_bytes;
+    Tile<R> x(rows, row);
     F acc[R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) acc[r] = S::zero();
-    for (int64_t b = 0; b < blocks; ++b) {
-      if constexpr (R == 1) {
-        // One row is bound by memory: run ahead of the hardware prefetcher's page limit.
-        for (int64_t line = 0; line < kCodeBytes; line += 64) S::prefetch(codes + 4096 + line);
+    for (int64_t b = 0; b < blocks; b += 2, pair += kPairBytes) {
+      if (prefetch) {
+#pragma GCC unroll 20
+        for (int64_t line = 0; line < kPairBytes; line += 64) S::prefetch(pair + kAhead + line);
       }
-#pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) {
-        I dot[R];
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) {
-          const int32_t* s = sums + r * blocks * 2 + b * 2;
-          const int32_t sum = kParts == 1 ? s[0] + s[1] : s[part];
-          dot[r] = S::set1_int(kMin ? 0 : -w.offset * sum);
-        }
-#pragma GCC unroll 8
-        for (int g = part * kGroupsPerPart; g < (part + 1) * kGroupsPerPart; ++g) {
-          const U c = codes_of<kNibble>(codes, g);
-#pragma GCC unroll 8
-          for (int r = 0; r < R; ++r) {
-            const int8_t* xs = q + r * x.cols + b * kBlockCols + 4 * g;
-            dot[r] = kNibble ? S::dot4_nibbles(dot[r], c, xs) : S::dot4(dot[r], c, xs);
-          }
-        }
-        const F sw = S::load(scales + (b * kParts + part) * kPanelRows);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r)
-          acc[r] = S::fma(S::to_float(dot[r]), S::mul(sw, S::set1(sx[r * blocks + b])), acc[r]);
-        if constexpr (kMin) {
-          const F mw = S::load(mins + (b * kParts + part) * kPanelRows);
-#pragma GCC unroll 8
-          for (int r = 0; r < R; ++r) {
-            const int32_t* s = sums + r * blocks * 2 + b * 2;
-            const int32_t sum = kParts == 1 ? s[0] + s[1] : s[part];
-            acc[r] = S::fma(mw, S::set1(sx[r * blocks + b] * static_cast<float>(sum)), acc[r]);
-          }
-        }
-      }
-      codes += kCodeBytes;
+      block<R, kNibble, kGroup, kMin>(pair, pair + 2 * kCodeBytes, x, w.offset, acc);
+      x.next();
+      if (b + 1 == blocks) break;
+      block<R, kNibble, kGroup, kMin>(pair + kCodeBytes, pair + 2 * kCodeBytes + kScaleBytes, x,
+                                      w.offset, acc);
+      x.next();
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) finish(acc[r], w, panel, row + r, out);
@@ -121,16 +167,17 @@ struct Matmul {
       const int64_t end = begin + kRowBlock < x.rows ? begin + kRowBlock : x.rows;
       for (int64_t p = panels.begin; p < panels.end; ++p) {
         int64_t r = begin;
-        for (; r + 8 <= end; r += 8) quantised_tile<8, kNibble, kGroup, kMin>(w, p, x, r, out);
+        for (; r + 8 <= end; r += 8)
+          quantised_tile<8, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
         if (r + 4 <= end) {
-          quantised_tile<4, kNibble, kGroup, kMin>(w, p, x, r, out);
+          quantised_tile<4, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
           r += 4;
         }
         if (r + 2 <= end) {
-          quantised_tile<2, kNibble, kGroup, kMin>(w, p, x, r, out);
+          quantised_tile<2, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
           r += 2;
         }
-        if (r < end) quantised_tile<1, kNibble, kGroup, kMin>(w, p, x, r, out);
+        if (r < end) quantised_tile<1, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
       }
     }
   }
