@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -58,6 +59,8 @@ class Chat {
 };
 
 void Chat::run() {
+  // A Ctrl-C that comes between the editor and an answer has nothing to stop.
+  if (isatty(STDIN_FILENO) == 1) std::signal(SIGINT, SIG_IGN);
   LineReader reader("> ");
   if (!options_.common.quiet && isatty(STDIN_FILENO) == 1) note("/help lists the commands");
   std::string line;

@@ -2,6 +2,7 @@
 #include "cli/conversation.h"
 
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -35,8 +36,9 @@ std::string row(const std::string& label, const std::string& value) {
 std::string file_text(const Json& file) {
   std::string types;
   for (const auto& [name, entry] : file["types"].items())
-    types += fmt::format("{}{}: {} tensors, {}", types.empty() ? "" : "; ", name,
-                         entry["tensors"].get<int64_t>(), format_bytes(entry["bytes"]));
+    types += fmt::format("{}{} in {} tensor{}, {}", types.empty() ? "" : "; ", name,
+                         shown(entry["tensors"]), entry["tensors"] == 1 ? "" : "s",
+                         format_bytes(entry["bytes"]));
   return row("path", shown(file["path"])) +
          row("format", fmt::format("{}, {} file{}, {}", shown(file["format"]), shown(file["files"]),
                                    file["files"] == 1 ? "" : "s", format_bytes(file["bytes"]))) +

@@ -103,7 +103,7 @@ t=$work/chat
 tiny_model "$t" ',"chat_template":"{% for m in messages %}{{ m.role[0] + m.content + eos_token }}{% endfor %}"'
 run generate -m "$t" --chat -p 'x</s>' --system s -n 1 --json "$work/c.json"
 same "chat" "$status" 0
-has "ends are control tokens only in the template" "$work/c.json" '"prompt_tokens": 9,$'
+has "ends are control tokens only in the template" "$work/c.json" '"prompt_tokens": 10,$'
 bad=$work/refuses
 tiny_model "$bad" ",\"chat_template\":\"{{ raise_exception('only for cats') }}\""
 expect 1 'only for cats' generate -m "$bad" --chat -p hi
@@ -137,7 +137,7 @@ expect 0 "" info -m "$t" --template
 has "info shows the template" "$work/out" 'for m in messages'
 expect 0 "" info -m "$source_dir/tests/data/tiny/gguf_llama_q4_1.gguf" --metadata
 has "info without a tokenizer" "$work/out" '^tokenizer +none: '
-has "types" "$work/out" 'Q4_1: [0-9]+ tensors'
+has "types" "$work/out" 'Q4_1 in [0-9]+ tensors'
 expect 0 "" info -m "$source_dir/tests/data/checkpoint/all_types.gguf" --metadata --tensors
 has "info of what cannot run" "$work/out" '^model +cannot run: '
 expect 0 "" tokenize -m "$m" -p "ab c" --json "$work/t.json"
