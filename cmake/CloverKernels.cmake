@@ -8,7 +8,7 @@ set_source_files_properties(${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_bac
   COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-mf16c")
 # g++ 12 reports its own intrinsics' undefined pass-through operands.
 set_property(SOURCE ${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend
-  APPEND PROPERTY COMPILE_OPTIONS "-Wno-maybe-uninitialized")
+  APPEND PROPERTY COMPILE_OPTIONS "-Wno-maybe-uninitialized;-Wno-uninitialized")
 # Sixteen-lane loops in plain C++, unrolled: the optimiser's higher levels need minutes and gain
 # little without wide registers.
 set_source_files_properties(${dir}/kernels_reference.cc TARGET_DIRECTORY clover_backend PROPERTIES

@@ -114,7 +114,7 @@ class Clover:
         self.command = [
             str(arguments.clover), "bench", "decode", "-m", str(arguments.model), "--questions",
             str(arguments.questions), "--methods", "none", "--batch", "1,8", "--repeats", "1",
-            "-n", str(arguments.tokens), "--prompt-tokens", str(arguments.prompt_tokens),
+            "-n", str(arguments.tokens), "--ignore-eos", "--prompt-tokens", str(arguments.prompt_tokens),
             "-t", str(arguments.threads), "--json"]
 
     def run(self):

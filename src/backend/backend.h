@@ -33,6 +33,8 @@ class Matrix {
   virtual int64_t rows() const = 0;   // outputs
   virtual int64_t cols() const = 0;   // inputs
   virtual int64_t bytes() const = 0;  // resident size
+  // The file's element type, "Q4_K+Q6_K" where stacked parts differ.
+  virtual std::string type_name() const = 0;
 };
 using MatrixPtr = std::shared_ptr<const Matrix>;
 
@@ -111,12 +113,21 @@ struct TopEntry {
   float value;
 };
 
+// What the machine can do at best with this backend's instructions, measured.
+struct MachinePeak {
+  double read_gbytes_per_s = 0;  // reading memory once, all threads
+  double int8_gmac_per_s = 0;    // 8-bit multiply-accumulates on registers, all threads
+  double float_gmac_per_s = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   // For people: device, instruction set, threads.
   virtual std::string description() const = 0;
   virtual int threads() const = 0;
+  // Takes about half a second; `bytes` is the size of the memory read, best the model's own.
+  virtual MachinePeak measure_peak(int64_t bytes) = 0;
 
   // --- Loading -------------------------------------------------------------------------------
   // Stacks the views' rows; all must have equal cols. Error(kUnsupported) for a type or a shape

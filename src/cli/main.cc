@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   clover::add_chat(program, action);
   clover::add_info(program, action);
   clover::add_tokenize(program, action);
+  clover::add_bench(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

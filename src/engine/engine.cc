@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "engine/sequence.h"
 #include "speculation/tree/token_tree.h"
+#include "tokenizer/utf8.h"
 
 namespace clover {
 namespace {
@@ -65,8 +66,11 @@ int64_t Engine::submit(Request request) {
     if (id < 0 || id >= vocab)
       fail(ErrorCode::kInvalidArgument, "prompt token id {} is outside the vocabulary of {}", id,
            vocab);
-  for (const std::string& stop : request.stop)
+  for (const std::string& stop : request.stop) {
     if (stop.empty()) fail(ErrorCode::kInvalidArgument, "a stop string is empty");
+    if (utf8_valid_prefix(stop) != stop.size())
+      fail(ErrorCode::kInvalidArgument, "a stop string is not valid UTF-8");
+  }
   if (request.max_tokens < -1) fail(ErrorCode::kInvalidArgument, "max_tokens must not be negative");
   validate(request.sampling, vocab);
   const int64_t id = next_id_++;
@@ -85,7 +89,11 @@ void Engine::admit() {
   auto next = waiting_.begin();
   while (next != waiting_.end() && static_cast<int64_t>(running_.size()) < options_.max_sequences) {
     Sequence& sequence = **next;
-    if (!sequence.finished() && sequence.remaining() == 0) sequence.finish(FinishReason::kLength);
+    if (sequence.remaining() == 0) sequence.finish(FinishReason::kLength);
+    if (sequence.finished()) {  // takes no one's place
+      ++next;
+      continue;
+    }
     pool_->create(sequence.id());
     running_.push_back(std::move(*next));
     next = waiting_.erase(next);
@@ -127,7 +135,9 @@ bool Engine::step() {
   }
   if (!step.parts.empty()) {
     const ForwardResult result = model_->forward(step.batch, *kv_);
-    finish_step(step, result, ms_between(begin, Sequence::Clock::now()));
+    const double verify_ms = ms_between(begin, Sequence::Clock::now());
+    stats_.verify_ms += verify_ms;
+    finish_step(step, result, verify_ms);
     ++stats_.steps;
     stats_.rows += step.batch.rows();
   }
@@ -142,7 +152,10 @@ void Engine::finish_step(const StepRows& step, const ForwardResult& result, doub
     RequestStats& stats = sequence.stats();
     const bool was_reading = sequence.reading();
     pool_->commit_prefix(sequence.id(), part.rows);
-    if (was_reading) sequence.mark_read(part.rows);
+    if (was_reading) {
+      sequence.mark_read(part.rows);
+      stats_.prompt_rows += part.rows;
+    }
     (was_reading ? stats.prefill_ms : stats.verify_ms) += verify_ms;
     if (part.reading || sequence.finished()) continue;
     const auto begin = Sequence::Clock::now();
@@ -157,11 +170,14 @@ void Engine::finish_step(const StepRows& step, const ForwardResult& result, doub
     try {
       const WalkResult walked = walk(part.tree, draw, stop);
       ++stats.target_steps;
+      stats_.tokens += static_cast<int64_t>(walked.draws.size());
       sequence.accept(walked);
     } catch (const Error& error) {
       sequence.finish(FinishReason::kError, error.what());
     }
-    stats.sample_ms += ms_between(begin, Sequence::Clock::now());
+    const double sample_ms = ms_between(begin, Sequence::Clock::now());
+    stats.sample_ms += sample_ms;
+    stats_.sample_ms += sample_ms;
   }
 }
 

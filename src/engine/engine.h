@@ -24,6 +24,11 @@ struct EngineOptions {
 struct EngineStats {
   int64_t steps = 0;
   int64_t rows = 0;
+  int64_t prompt_rows = 0;  // of them, rows that read a prompt
+  int64_t tokens = 0;       // drawn
+  double draft_ms = 0;
+  double verify_ms = 0;  // passes of the target
+  double sample_ms = 0;
   int64_t running = 0;
   int64_t waiting = 0;
   int64_t kv_blocks = 0;

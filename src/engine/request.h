@@ -32,10 +32,10 @@ struct Output {
 };
 
 struct Request {
-  std::vector<TokenId> prompt;  // not empty, shorter than the context
+  std::vector<TokenId> prompt;  // not empty, no longer than the context
   SamplingParams sampling;
   int64_t max_tokens = -1;        // ≥ 0; -1: up to the context
-  std::vector<std::string> stop;  // stop strings, none empty
+  std::vector<std::string> stop;  // stop strings: valid UTF-8, none empty
   int top_logprobs = -1;          // -1: no log-probabilities
   bool ignore_eos = false;
   // Called from Engine::step with every piece of output; the last has finish set. Must not call the

@@ -22,7 +22,7 @@ TextOutput::TextOutput(const Tokenizer& tokenizer, std::vector<std::string> stop
 bool TextOutput::push(OutputToken token, bool silent) {
   const size_t before = text_.size();
   if (!silent) text_ += decoder_.push(token.id);
-  pending_.push_back({std::move(token), text_.size()});
+  pending_.push_back({std::move(token), text_begin_ + text_.size()});
   size_t cut = std::string::npos;
   for (const std::string& stop : stop_) {
     const size_t from = before >= stop.size() ? before - stop.size() + 1 : 0;
@@ -33,8 +33,9 @@ bool TextOutput::push(OutputToken token, bool silent) {
   text_.resize(cut);
   // A token stays if some of its text does; the one that opened the stop string in mid-token too.
   while (!pending_.empty()) {
-    const size_t begin = pending_.size() > 1 ? pending_[pending_.size() - 2].text_end : 0;
-    if (begin < cut) break;
+    const size_t begin =
+        pending_.size() > 1 ? pending_[pending_.size() - 2].text_end : token_begin_;
+    if (begin < text_begin_ + cut) break;
     pending_.pop_back();
   }
   return true;
@@ -47,16 +48,19 @@ Output TextOutput::take(bool all) {
   if (!all)
     for (const std::string& stop : stop_) held = std::max(held, held_back(text_, stop));
   const size_t certain = text_.size() - held;
-  auto token = pending_.begin();
-  while (token != pending_.end() && (all || token->text_end <= certain)) {
-    output.tokens.push_back(std::move(token->token));
-    ++token;
-  }
   output.text = text_.substr(0, certain);
   text_.erase(0, certain);
+  text_begin_ += certain;
+  auto token = pending_.begin();
+  for (; token != pending_.end(); ++token) {
+    // A token that has no text yet, being part of a character, may belong to a stop string.
+    const bool kept = stop_.empty() || token_begin_ < text_begin_;
+    if (!all && (!kept || token->text_end > text_begin_)) break;
+    token_begin_ = token->text_end;
+    output.tokens.push_back(std::move(token->token));
+  }
   delivered_ += static_cast<int64_t>(output.tokens.size());
   pending_.erase(pending_.begin(), token);
-  for (Pending& left : pending_) left.text_end -= std::min(left.text_end, certain);
   return output;
 }
 

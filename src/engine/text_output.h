@@ -27,11 +27,13 @@ class TextOutput {
  private:
   struct Pending {
     OutputToken token;
-    size_t text_end;  // length of text_ once this token was decoded
+    size_t text_end;  // length of the answer's text once this token was decoded
   };
   StreamDecoder decoder_;
   std::vector<std::string> stop_;
-  std::string text_;  // decoded, not yet delivered
+  std::string text_;        // decoded, not yet delivered
+  size_t text_begin_ = 0;   // length of the answer's text before text_
+  size_t token_begin_ = 0;  // where the text of the first pending token begins
   std::vector<Pending> pending_;
   int64_t delivered_ = 0;
   bool stopped_ = false;  // a stop string was found: undecoded bytes are behind it

@@ -132,6 +132,14 @@ std::shared_ptr<const Model> Model::load(const Checkpoint& checkpoint,
 const ModelConfig& Model::config() const { return config_; }
 Backend& Model::backend() const { return *backend_; }
 int64_t Model::weight_bytes() const { return weights_->bytes(); }
+std::vector<MatrixPtr> Model::matrices() const {
+  std::vector<MatrixPtr> all;
+  for (const LayerWeights& layer : weights_->layers)
+    all.insert(all.end(), {layer.qkv, layer.output, layer.gate_up, layer.down});
+  all.push_back(weights_->head);
+  return all;
+}
+
 const std::vector<std::string>& Model::unused_tensors() const { return weights_->unused; }
 
 KvShape Model::kv_shape(int64_t blocks, DType type) const {

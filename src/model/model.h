@@ -35,6 +35,8 @@ class Model {
   const ModelConfig& config() const;
   Backend& backend() const;
   int64_t weight_bytes() const;
+  // The matrices that a pass over one row reads, in the order of their use, for benchmarks.
+  std::vector<MatrixPtr> matrices() const;
   // Names of tensors in the checkpoint that nothing reads (not those that any program ignores).
   const std::vector<std::string>& unused_tensors() const;
   // The KV store's shape for this model.

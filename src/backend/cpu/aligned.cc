@@ -49,7 +49,7 @@ std::shared_ptr<uint8_t> WeightMemory::allocate(int64_t bytes) {
 
 struct BufferPool::Shelf {
   // Free buffers by the logarithm of their size; the latest is the warmest.
-  std::array<std::vector<AlignedBuffer>, 48> free;
+  std::array<std::vector<AlignedBuffer>, 64> free;
 };
 
 BufferPool::BufferPool() : shelf_(std::make_shared<Shelf>()) {}

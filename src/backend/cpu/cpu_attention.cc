@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
 #include "backend/cpu/cpu_backend.h"
 
@@ -42,6 +43,12 @@ std::vector<Task> make_tasks(const AttentionPlan& plan, const AttentionParams& p
   return split;
 }
 
+// Infinities and NaN as the largest values, as KernelTable::to_f16 does.
+void make_finite(const float* x, int64_t n, float* out) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] < kMax ? std::max(x[i], -kMax) : kMax;
+}
+
 }  // namespace
 
 Tensor CpuBackend::attention(const Tensor& q, const Tensor& k, const Tensor& v, KvStore& kv,
@@ -51,7 +58,9 @@ Tensor CpuBackend::attention(const Tensor& q, const Tensor& k, const Tensor& v, 
   Tensor out = empty(q.rows(), params.heads * params.head_dim);
   // Rows of a block share cache lines, so neighbours are stored by the same thread.
   for_rows(q.rows(), k.cols() * 2, [&](Range rows) {
-    std::vector<uint16_t> halves(static_cast<size_t>(k.cols() * 2));
+    const bool wide = store.shape().type == DType::kF32;
+    std::vector<uint16_t> halves(static_cast<size_t>(wide ? 0 : k.cols() * 2));
+    std::vector<float> floats(static_cast<size_t>(wide ? k.cols() * 2 : 0));
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const auto sequence = std::upper_bound(
           plan.sequences.begin(), plan.sequences.end(), r,
@@ -59,11 +68,13 @@ Tensor CpuBackend::attention(const Tensor& q, const Tensor& k, const Tensor& v, 
       const int64_t slot = plan.slot[static_cast<size_t>(r)];
       const int32_t block = (sequence - 1)->blocks[static_cast<size_t>(slot / kKvBlockTokens)];
       const int64_t address = block * kKvBlockTokens + slot % kKvBlockTokens;
-      if (store.shape().type == DType::kF32) {
-        store.put<float>(layer, address, k.row(r), v.row(r));
+      // A weight of zero has to hide a value, so only finite ones may get in.
+      if (wide) {
+        make_finite(k.row(r), k.cols(), floats.data());
+        make_finite(v.row(r), v.cols(), floats.data() + k.cols());
+        store.put<float>(layer, address, floats.data(), floats.data() + k.cols());
         continue;
       }
-      // A weight of zero has to hide a value, so infinities must not get in: to_f16 clamps.
       kernels_.to_f16(k.row(r), k.cols(), halves.data());
       kernels_.to_f16(v.row(r), v.cols(), halves.data() + k.cols());
       store.put<uint16_t>(layer, address, halves.data(), halves.data() + k.cols());

@@ -214,7 +214,7 @@ std::vector<std::vector<TopEntry>> CpuBackend::top_k(const Tensor& x, int k) {
   const auto better = [](const TopEntry& a, const TopEntry& b) {
     return a.value > b.value || (a.value == b.value && a.id < b.id);
   };
-  const auto keep = static_cast<size_t>(std::min<int64_t>(k, x.cols()));
+  const auto keep = static_cast<size_t>(std::clamp<int64_t>(k, 0, x.cols()));
   pool_.parallel_for(x.rows(), [&](int64_t r, int) {
     // A heap of the best so far whose worst is on top; most values fail one comparison.
     std::vector<TopEntry>& best = result[static_cast<size_t>(r)];

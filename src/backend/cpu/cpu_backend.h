@@ -24,6 +24,7 @@ class CpuBackend : public Backend {
 
   std::string description() const override;
   int threads() const override { return pool_.size(); }
+  MachinePeak measure_peak(int64_t bytes) override;
 
   MatrixPtr load_matrix(std::span<const WeightView> parts) override;
   VectorPtr load_vector(std::span<const WeightView> parts) override;

@@ -170,6 +170,9 @@ std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightVie
     if (overflow)
       fail(ErrorCode::kUnsupported, "a {} weight has a scale that is NaN or too large for float16",
            dtype_name(part.type));
+    const std::string name(dtype_name(part.type));
+    if (matrix->type_name_.empty()) matrix->type_name_ = name;
+    if (matrix->type_name_.find(name) == std::string::npos) matrix->type_name_ += "+" + name;
     matrix->rows_ += part.rows;
     matrix->segments_.push_back(std::move(segment));
   }

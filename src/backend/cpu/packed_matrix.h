@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -30,6 +31,7 @@ class PackedMatrix : public Matrix {
   int64_t rows() const override { return rows_; }
   int64_t cols() const override { return cols_; }
   int64_t bytes() const override;
+  std::string type_name() const override { return type_name_; }
   std::span<const Segment> segments() const { return segments_; }
   // Multiply-accumulates per row of input, and bytes read, for benchmarks.
   int64_t macs() const { return rows_ * cols_; }
@@ -41,6 +43,7 @@ class PackedMatrix : public Matrix {
  private:
   int64_t rows_ = 0;
   int64_t cols_ = 0;
+  std::string type_name_;
   std::vector<Segment> segments_;
 };
 

@@ -142,13 +142,25 @@ struct Elementwise {
   }
 
   static float log_sum_exp(const float* x, int64_t n) {
-    const float lowest = -std::numeric_limits<float>::infinity();
+    constexpr int32_t kInfinityBits = 0x7f800000;
+    const float infinity = std::numeric_limits<float>::infinity();
+    const float lowest = -infinity;
     F top = S::set1(lowest);
+    I bits = S::set1_int(0);  // the maximum of floats passes over NaN, that of bits does not
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16) top = S::max(S::load(x + i), top);
-    if (i < n) top = S::max(load_some(x + i, n - i, lowest), top);
+    for (; i + 16 <= n; i += 16) {
+      const F v = S::load(x + i);
+      top = S::max(v, top);
+      bits = S::max(bits, S::abs_bits(v));
+    }
+    if (i < n) {
+      const F v = load_some(x + i, n - i, lowest);
+      top = S::max(v, top);
+      bits = S::max(bits, S::abs_bits(v));
+    }
+    if (S::reduce_max(bits) > kInfinityBits) return std::numeric_limits<float>::quiet_NaN();
     const float peak = max_lanes(top);
-    if (!(peak > lowest)) return peak;
+    if (peak == lowest || peak == infinity) return peak;
     F sum = S::zero();
     for (i = 0; i + 16 <= n; i += 16) sum = S::add(sum, exp(S::sub(S::load(x + i), S::set1(peak))));
     if (i < n) sum = S::add(sum, exp(S::sub(load_some(x + i, n - i, lowest), S::set1(peak))));

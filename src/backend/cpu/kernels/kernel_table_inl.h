@@ -5,6 +5,7 @@
 #include "backend/cpu/kernels/elementwise_inl.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/matmul_inl.h"
+#include "backend/cpu/kernels/peak_inl.h"
 
 namespace clover {
 
@@ -20,6 +21,9 @@ constexpr KernelTable make_kernel_table(std::string_view name, bool (*supported)
           &Attention<S, uint16_t>::run,
           &Attention<S, float>::run,
           &Elementwise<S>::to_f16,
+          &Peak<S>::read_memory,
+          &Peak<S>::peak_int8,
+          &Peak<S>::peak_float,
           &Elementwise<S>::log_sum_exp};
 }
 

@@ -133,6 +133,12 @@ struct KernelTable {
   void (*attention_f32)(const AttentionTile& tile, float* scratch);
   // n values as float16, nearest even; finite values beyond its range are clamped to it.
   void (*to_f16)(const float* x, int64_t n, uint16_t* out);
+  // Reads n bytes (a multiple of 256) and returns something that depends on all of them.
+  int32_t (*read_memory)(const uint8_t* p, int64_t n);
+  // Multiply-accumulates on registers as fast as they go; returns how many, per round 12 * 64 in
+  // 8 bits and 12 * 16 in float32. `sink` takes the results.
+  int64_t (*peak_int8)(int64_t rounds, int32_t* sink);
+  int64_t (*peak_float)(int64_t rounds, float* sink);
   // log(sum(exp(x))) of n values, and the maximum.
   float (*log_sum_exp)(const float* x, int64_t n);
 };

@@ -63,7 +63,8 @@ struct SimdAvx512 {
   CLOVER_INLINE I add(I x, I y) { return {_mm512_add_epi32(x.v, y.v)}; }
   CLOVER_INLINE F to_float(I x) { return _mm512_cvtepi32_ps(x.v); }
   CLOVER_INLINE I store_int8(int8_t* p, F x) {
-    const I r = {_mm512_cvtps_epi32(x)};
+    // Lanes with NaN to zero, as the conversion would make them -2^31.
+    const I r = {_mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x)};
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(r.v));
     return r;
   }

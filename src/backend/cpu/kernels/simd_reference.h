@@ -118,7 +118,7 @@ struct SimdReference {
   static F to_float(I a) {
     return map([&](int i) { return static_cast<float>(a.v[i]); });
   }
-  // Nearest integers (ties to even) of values known to lie in [-127, 127] (anything for NaN),
+  // Nearest integers (ties to even) of values known to lie in [-127, 127], or zero for NaN,
   // stored as bytes; returns them.
   static I store_int8(int8_t* p, F a) {
     I r;

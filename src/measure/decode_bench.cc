@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/decode_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "measure/spread.h"
+
+namespace clover {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// What one run over some questions adds up to.
+struct Tally {
+  double decode_ms = 0;
+  int64_t decode_tokens = 0;
+  int64_t steps = 0;  // target passes that produced tokens, summed over requests
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  std::vector<double> ttft_ms;
+  std::vector<double> tpot_ms;
+  std::vector<double> draft_ms, verify_ms, sample_ms, other_ms;  // per decoding pass
+  uint64_t ids_hash = 0;
+
+  double tokens_per_second() const {
+    return decode_ms > 0 ? 1000.0 * static_cast<double>(decode_tokens) / decode_ms : 0;
+  }
+  void add(const Tally& other) {
+    decode_ms += other.decode_ms;
+    decode_tokens += other.decode_tokens;
+    steps += other.steps;
+    drafted += other.drafted;
+    accepted += other.accepted;
+    ids_hash = mix64(ids_hash ^ other.ids_hash);
+    const std::pair<std::vector<double>*, const std::vector<double>*> lists[] = {
+        {&ttft_ms, &other.ttft_ms},     {&tpot_ms, &other.tpot_ms},
+        {&draft_ms, &other.draft_ms},   {&verify_ms, &other.verify_ms},
+        {&sample_ms, &other.sample_ms}, {&other_ms, &other.other_ms}};
+    for (const auto& [to, from] : lists) to->insert(to->end(), from->begin(), from->end());
+  }
+};
+
+struct Prompt {
+  std::string category;
+  std::vector<TokenId> ids;
+};
+
+// Runs a group of prompts side by side to their ends.
+Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin, size_t end,
+                const DecodeBenchOptions& options) {
+  Tally tally;
+  std::vector<int64_t> ids;
+  for (size_t i = begin; i < end; ++i) {
+    Request request;
+    request.prompt = prompts[i].ids;
+    request.sampling = options.sampling;
+    request.max_tokens = options.max_tokens;
+    request.ignore_eos = options.ignore_eos;
+    uint64_t& hash = tally.ids_hash;
+    request.on_output = [&hash, i](const Output& output) {
+      for (const OutputToken& token : output.tokens)
+        hash += mix64(mix64(i) ^ static_cast<uint64_t>(token.id));
+      if (output.finish == FinishReason::kError) fail(ErrorCode::kExhausted, "{}", output.error);
+    };
+    ids.push_back(engine.submit(std::move(request)));
+  }
+  for (bool more = true; more;) {
+    const EngineStats before = engine.engine_stats();
+    const auto started = Clock::now();
+    more = engine.step();
+    const double ms = ms_since(started);
+    const EngineStats after = engine.engine_stats();
+    if (after.steps == before.steps || after.prompt_rows != before.prompt_rows) continue;
+    tally.decode_ms += ms;
+    tally.decode_tokens += after.tokens - before.tokens;
+    tally.draft_ms.push_back(after.draft_ms - before.draft_ms);
+    tally.verify_ms.push_back(after.verify_ms - before.verify_ms);
+    tally.sample_ms.push_back(after.sample_ms - before.sample_ms);
+    tally.other_ms.push_back(std::max(
+        0.0, ms - tally.draft_ms.back() - tally.verify_ms.back() - tally.sample_ms.back()));
+  }
+  for (const int64_t id : ids) {
+    const RequestStats& stats = *engine.stats(id);
+    tally.steps += stats.target_steps;
+    tally.drafted += stats.drafted;
+    tally.accepted += stats.accepted;
+    tally.ttft_ms.push_back(stats.ttft_ms);
+    if (stats.completion_tokens > 1)
+      tally.tpot_ms.push_back((stats.total_ms - stats.ttft_ms) /
+                              static_cast<double>(stats.completion_tokens - 1));
+    engine.forget(id);
+  }
+  return tally;
+}
+
+std::vector<Prompt> render(const std::vector<Question>& questions, const Tokenizer& tokenizer) {
+  const auto source = tokenizer.chat_template();
+  std::vector<Prompt> prompts;
+  for (const Question& question : questions) {
+    std::vector<TextSpan> text{{question.turns.front(), false}};
+    if (source) {
+      ChatRenderOptions render_options;
+      const Json messages = {{{"role", "user"}, {"content", question.turns.front()}}};
+      text = ChatTemplate::parse(*source).render(messages, render_options);
+    }
+    prompts.push_back({question.category, tokenizer.encode(text, {})});
+  }
+  // Groups of one category keep a category's figures its own.
+  std::stable_sort(prompts.begin(), prompts.end(),
+                   [](const Prompt& a, const Prompt& b) { return a.category < b.category; });
+  return prompts;
+}
+
+double time_prompt(Engine& engine, const std::vector<Prompt>& prompts, int64_t tokens) {
+  Request request;
+  for (size_t i = 0; static_cast<int64_t>(request.prompt.size()) < tokens;
+       i = (i + 1) % prompts.size())
+    request.prompt.insert(request.prompt.end(), prompts[i].ids.begin(), prompts[i].ids.end());
+  request.prompt.resize(static_cast<size_t>(tokens));
+  request.max_tokens = 1;
+  const int64_t id = engine.submit(std::move(request));
+  engine.run();
+  const double ms = engine.stats(id)->ttft_ms;
+  engine.forget(id);
+  return 1000.0 * static_cast<double>(tokens) / ms;
+}
+
+// One method at one batch size: its engine and its results so far.
+struct Cell {
+  std::string method;
+  int64_t batch = 1;
+  std::unique_ptr<Engine> engine;
+  std::map<std::string, std::vector<Tally>> runs;  // by category; "all" too
+  std::vector<double> prompt_speed;
+};
+
+void run_cell(Cell& cell, const std::vector<Prompt>& prompts, const DecodeBenchOptions& options) {
+  std::map<std::string, Tally> tallies;
+  for (size_t begin = 0; begin < prompts.size();) {
+    size_t end = begin + 1;
+    while (end < prompts.size() && end - begin < static_cast<size_t>(cell.batch) &&
+           prompts[end].category == prompts[begin].category)
+      ++end;
+    const Tally tally = run_group(*cell.engine, prompts, begin, end, options);
+    tallies["all"].add(tally);
+    if (!prompts[begin].category.empty()) tallies[prompts[begin].category].add(tally);
+    begin = end;
+  }
+  for (auto& [category, tally] : tallies) cell.runs[category].push_back(std::move(tally));
+  if (options.prompt_tokens > 0)
+    cell.prompt_speed.push_back(time_prompt(*cell.engine, prompts, options.prompt_tokens));
+}
+
+Json result_json(const Cell& cell, const Cell& baseline, const std::string& category) {
+  const std::vector<Tally>& runs = cell.runs.at(category);
+  const std::vector<Tally>& plain = baseline.runs.at(category);
+  std::vector<double> speeds, ratios;
+  Tally sum;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    speeds.push_back(runs[i].tokens_per_second());
+    const double base = plain[i].tokens_per_second();
+    ratios.push_back(base > 0 ? speeds.back() / base : 0);
+    sum.add(runs[i]);
+  }
+  const auto per_step = [&](int64_t n) {
+    return sum.steps > 0 ? static_cast<double>(n) / static_cast<double>(sum.steps) : 0.0;
+  };
+  return {{"method", cell.method},
+          {"batch", cell.batch},
+          {"category", category},
+          {"tokens_per_second", spread_json(speeds)},
+          {"speedup_over_none", spread_json(ratios)},
+          {"prompt_tokens_per_second", spread_json(cell.prompt_speed)},
+          {"extra_tokens_per_step", per_step(sum.accepted)},
+          {"drafted_per_step", per_step(sum.drafted)},
+          {"ttft_ms", tail_json(sum.ttft_ms)},
+          {"tpot_ms", tail_json(sum.tpot_ms)},
+          {"step_ms",
+           {{"draft", tail_json(sum.draft_ms)},
+            {"verify", tail_json(sum.verify_ms)},
+            {"sample", tail_json(sum.sample_ms)},
+            {"other", tail_json(sum.other_ms)}}},
+          {"ids_hash", fmt::format("{:016x}", runs.front().ids_hash)}};
+}
+
+void check(const DecodeBenchOptions& options) {
+  for (const std::string& method : options.methods)
+    if (method != "none")
+      fail(ErrorCode::kInvalidArgument, "unknown method {}; this version measures none", method);
+  for (const int64_t batch : options.batches)
+    if (batch < 1 || batch > 256)
+      fail(ErrorCode::kInvalidArgument, "a batch must be 1 to 256, not {}", batch);
+  if (options.repeats < 1 || options.max_tokens < 2)
+    fail(ErrorCode::kInvalidArgument, "needs at least 1 repeat and 2 tokens");
+}
+
+}  // namespace
+
+Json bench_decode(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
+                  const std::vector<Question>& questions, const DecodeBenchOptions& options,
+                  const std::function<void(int64_t, int64_t)>& report) {
+  check(options);
+  const std::vector<Prompt> prompts = render(questions, tokenizer);
+  std::vector<Cell> cells;
+  for (const int64_t batch : options.batches)
+    for (const std::string& method : options.methods) {
+      Cell& cell = cells.emplace_back();
+      cell.method = method;
+      cell.batch = batch;
+      EngineOptions engine = options.engine;
+      engine.max_sequences = batch;
+      cell.engine = std::make_unique<Engine>(model, tokenizer, engine);
+      // Warm: the first pass touches scratch memory and KV pages for the first time.
+      run_group(*cell.engine, prompts, 0, 1, options);
+    }
+  int64_t done = 0;
+  const auto all = options.repeats * static_cast<int64_t>(cells.size());
+  for (int64_t repeat = 0; repeat < options.repeats; ++repeat)
+    for (Cell& cell : cells) {
+      run_cell(cell, prompts, options);
+      if (report) report(++done, all);
+    }
+  Json results = Json::array();
+  for (const Cell& cell : cells) {
+    const auto baseline = std::find_if(cells.begin(), cells.end(), [&](const Cell& c) {
+      return c.batch == cell.batch && c.method == "none";
+    });
+    const Cell& plain = baseline == cells.end() ? cell : *baseline;
+    results.push_back(result_json(cell, plain, "all"));
+    for (const auto& [category, runs] : cell.runs)
+      if (category != "all") results.push_back(result_json(cell, plain, category));
+  }
+  return {{"results", std::move(results)},
+          {"options",
+           {{"repeats", options.repeats},
+            {"max_tokens", options.max_tokens},
+            {"prompt_tokens", options.prompt_tokens},
+            {"ignore_eos", options.ignore_eos},
+            {"questions", questions.size()},
+            {"temperature", options.sampling.temperature},
+            {"seed", options.sampling.seed}}}};
+}
+
+}  // namespace clover

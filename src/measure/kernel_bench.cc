@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/kernel_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "measure/spread.h"
+
+namespace clover {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A set of matrices that is timed as one: a step passes over each once.
+struct Group {
+  std::string type;
+  std::vector<MatrixPtr> matrices;
+  int64_t bytes = 0;
+  int64_t macs = 0;  // per row
+  bool floats = false;
+  std::map<int64_t, std::vector<double>> ms;  // by rows
+};
+
+std::vector<Group> make_groups(const Model& model) {
+  std::map<std::string, Group> by_type;
+  Group all{"matmuls", {}, 0, 0, false, {}};
+  for (const MatrixPtr& matrix : model.matrices()) {
+    Group& group = by_type[matrix->type_name()];
+    group.type = matrix->type_name();
+    group.floats = group.type == "F32" || group.type == "F16" || group.type == "BF16";
+    for (Group* target : {&group, &all}) {
+      target->matrices.push_back(matrix);
+      target->bytes += matrix->bytes();
+      target->macs += matrix->rows() * matrix->cols();
+    }
+  }
+  all.floats = by_type.begin()->second.floats && by_type.size() == 1;
+  Group step = all;
+  step.type = "step";
+  std::vector<Group> groups;
+  for (auto& [type, group] : by_type) groups.push_back(std::move(group));
+  groups.push_back(std::move(all));
+  groups.push_back(std::move(step));
+  return groups;
+}
+
+double time_matrices(Backend& backend, const Group& group, int64_t rows) {
+  std::map<int64_t, Tensor> inputs;  // by width
+  for (const MatrixPtr& matrix : group.matrices) {
+    if (inputs.contains(matrix->cols())) continue;
+    std::vector<float> values(static_cast<size_t>(rows * matrix->cols()));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(random_uniform(1, i) - 0.5);
+    inputs[matrix->cols()] = backend.from_host(rows, matrix->cols(), values.data());
+  }
+  const auto begin = Clock::now();
+  for (const MatrixPtr& matrix : group.matrices) backend.linear(inputs.at(matrix->cols()), *matrix);
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// Whole passes over a chain of rows behind a context.
+class StepTimer {
+ public:
+  StepTimer(const Model& model, int64_t context, int64_t most_rows)
+      : model_(model), context_(context) {
+    const int64_t blocks = (context + most_rows) / kKvBlockTokens + 1;
+    kv_ = model.backend().make_kv_store(model.kv_shape(blocks, DType::kF16));
+    blocks_.resize(static_cast<size_t>(blocks));
+    std::iota(blocks_.begin(), blocks_.end(), 0);
+    if (context > 0) model_.forward(chain(0, context, false), *kv_);
+  }
+  double time(int64_t rows) {
+    const Batch batch = chain(context_, rows, true);
+    const auto begin = Clock::now();
+    model_.forward(batch, *kv_);
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  }
+
+ private:
+  Batch chain(int64_t committed, int64_t rows, bool logits) const {
+    Batch batch;
+    batch.sequences.push_back({blocks_, committed, 0, rows});
+    for (int64_t r = 0; r < rows; ++r) {
+      batch.tokens.push_back(static_cast<int32_t>((committed + r) * 7919 % model_.config().vocab));
+      batch.parents.push_back(static_cast<int32_t>(r - 1));
+      batch.wants_logits.push_back(logits ? 1 : 0);
+    }
+    return batch;
+  }
+  const Model& model_;
+  int64_t context_;
+  std::unique_ptr<KvStore> kv_;
+  std::vector<int32_t> blocks_;
+};
+
+Json cost_json(const Group& group, int64_t rows, const MachinePeak& peak) {
+  const double ms = quantile(group.ms.at(rows), 0.5);
+  std::vector<double> ratios;
+  const auto& one = group.ms.at(1);
+  for (size_t i = 0; i < one.size(); ++i) ratios.push_back(group.ms.at(rows)[i] / one[i]);
+  const double gbytes = static_cast<double>(group.bytes) / ms / 1e6;
+  const double gmacs = static_cast<double>(group.macs * rows) / ms / 1e6;
+  const double mac_peak = group.floats ? peak.float_gmac_per_s : peak.int8_gmac_per_s;
+  return {{"type", group.type},
+          {"rows", rows},
+          {"ms", spread_json(group.ms.at(rows))},
+          {"ratio_to_one_row", quantile(ratios, 0.5)},
+          {"gbytes_per_s", gbytes},
+          {"gmac_per_s", gmacs},
+          {"share_of_read_peak", gbytes / peak.read_gbytes_per_s},
+          {"share_of_mac_peak", gmacs / mac_peak}};
+}
+
+}  // namespace
+
+Json bench_kernels(const Model& model, const KernelBenchOptions& options) {
+  std::vector<int64_t> rows = options.rows;
+  rows.push_back(1);
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  if (rows.front() < 1 || rows.back() > 1024)
+    fail(ErrorCode::kInvalidArgument, "rows must be 1 to 1024");
+  if (options.repeats < 1) fail(ErrorCode::kInvalidArgument, "needs at least one repeat");
+  if (options.context < 0 || options.context + rows.back() > model.config().context)
+    fail(ErrorCode::kInvalidArgument, "context and rows exceed the model's {} positions",
+         model.config().context);
+  Backend& backend = model.backend();
+  std::vector<Group> groups = make_groups(model);
+  StepTimer step(model, options.context, rows.back());
+  MachinePeak peak;
+  for (int64_t repeat = -1; repeat < options.repeats; ++repeat) {  // the first is a warm-up
+    // The machine's own speed drifts, so it is measured in every repeat; the best counts.
+    const MachinePeak now = backend.measure_peak(model.weight_bytes());
+    peak.read_gbytes_per_s = std::max(peak.read_gbytes_per_s, now.read_gbytes_per_s);
+    peak.int8_gmac_per_s = std::max(peak.int8_gmac_per_s, now.int8_gmac_per_s);
+    peak.float_gmac_per_s = std::max(peak.float_gmac_per_s, now.float_gmac_per_s);
+    for (Group& group : groups)
+      for (const int64_t n : rows) {
+        double best = 1e9;
+        for (int i = 0; i < 3; ++i)
+          best = std::min(best,
+                          group.type == "step" ? step.time(n) : time_matrices(backend, group, n));
+        if (repeat >= 0) group.ms[n].push_back(best);
+      }
+  }
+  Json cost = Json::array();
+  for (const Group& group : groups)
+    for (const int64_t n : rows) cost.push_back(cost_json(group, n, peak));
+  return {{"peak",
+           {{"read_gbytes_per_s", peak.read_gbytes_per_s},
+            {"int8_gmac_per_s", peak.int8_gmac_per_s},
+            {"float_gmac_per_s", peak.float_gmac_per_s}}},
+          {"cost", std::move(cost)}};
+}
+
+}  // namespace clover
