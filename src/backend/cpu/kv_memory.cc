@@ -2,6 +2,7 @@
 #include "backend/cpu/kv_memory.h"
 
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 
@@ -17,6 +18,8 @@ CpuKvStore::CpuKvStore(const KvShape& shape) : shape_(shape) {
   value_stride_ = (shape.head_dim + 15) / 16 * 16;
   keys_bytes_ = shape.kv_heads * shape.head_dim * kKvBlockTokens * element_;
   block_bytes_ = keys_bytes_ + shape.kv_heads * kKvBlockTokens * value_stride_ * element_;
+  if (shape.blocks > std::numeric_limits<int64_t>::max() / shape.layers / block_bytes_)
+    fail(ErrorCode::kExhausted, "not enough memory for {} KV blocks", shape.blocks);
   memory_ = AlignedBuffer(shape.layers * shape.blocks * block_bytes_);
 }
 

@@ -99,10 +99,10 @@ class Misaligned {
   size_t first_;
 };
 
-inline constexpr DType kWeightTypes[] = {
-    DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
-    DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,
-    DType::kQ6_K, DType::kIQ4_NL};
+inline constexpr DType kWeightTypes[] = {DType::kF32,  DType::kF16,   DType::kBF16, DType::kQ4_0,
+                                         DType::kQ4_1, DType::kQ5_0,  DType::kQ5_1, DType::kQ8_0,
+                                         DType::kQ2_K, DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K,
+                                         DType::kQ6_K, DType::kIQ4_NL};
 
 // Byte offsets of the float16 scales in a block of a quantised type.
 inline std::vector<int> scale_offsets(DType type) {
@@ -132,8 +132,8 @@ struct RandomWeight {
   RandomWeight(DType type, int64_t rows, int64_t cols, uint64_t seed) {
     Random random(seed);
     const int64_t n = rows * cols;
-    const bool has_quantiser = !is_quantised(type) || type == DType::kQ4_0 ||
-                               type == DType::kQ4_1 || type == DType::kQ8_0;
+    const bool has_quantiser =
+        !is_quantised(type) || type == DType::kQ4_0 || type == DType::kQ4_1 || type == DType::kQ8_0;
     if (has_quantiser) {
       bytes = quantise(type, random.floats(n).data(), n);
     } else {

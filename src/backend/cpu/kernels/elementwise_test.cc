@@ -179,10 +179,9 @@ TEST(Swiglu, MatchesDoubleAndEverySetGivesTheSameBits) {
 }
 
 TEST(ToF16, RoundsToNearestEvenAndClampsInEverySet) {
-  std::vector<float> x = {0.0f,     -0.0f,   1.0f,       65504.0f, 65519.0f, 65520.0f,
-                          1e30f,    -1e30f,  kInf,       -kInf,    1e-8f,    2.98e-8f,
-                          5.96e-8f, -6e-5f,  6.1035e-5f, 0.1f,     2049.0f,  2051.0f,
-                          1e-40f,   -65505.f};
+  std::vector<float> x = {0.0f,       -0.0f, 1.0f,    65504.0f, 65519.0f, 65520.0f, 1e30f,
+                          -1e30f,     kInf,  -kInf,   1e-8f,    2.98e-8f, 5.96e-8f, -6e-5f,
+                          6.1035e-5f, 0.1f,  2049.0f, 2051.0f,  1e-40f,   -65505.f};
   Random random(3);
   for (int i = 0; i < 200; ++i)
     x.push_back(std::ldexp(random.uniform(-1, 1), static_cast<int>(random.between(-30, 18))));

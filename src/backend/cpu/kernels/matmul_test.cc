@@ -139,8 +139,8 @@ struct Activations {
     for (int64_t r = 0; r < n; ++r) {
       const RowTile tile = row_tile(n, r);
       for (int64_t c = 0; c < cols; ++c) {
-        const auto at = static_cast<size_t>(tile.first * (cols / 32) + c / 32 * tile.rows + r -
-                                            tile.first);
+        const auto at =
+            static_cast<size_t>(tile.first * (cols / 32) + c / 32 * tile.rows + r - tile.first);
         exact[static_cast<size_t>(r * cols + c)] =
             static_cast<double>(scale[at]) * q[at * 32 + static_cast<size_t>(c % 32)];
       }
@@ -238,8 +238,7 @@ TEST(MatmulExtremes, LargestCodesAndActivations) {
       uint16_t scale = 0;
       uint16_t minimum = 0;
       std::memcpy(&scale, w.panel(0) + w.view.scales_at(c / 32) + 2 * at, 2);
-      if (w.view.has_min)
-        std::memcpy(&minimum, w.panel(0) + w.view.mins_at(c / 32) + 2 * at, 2);
+      if (w.view.has_min) std::memcpy(&minimum, w.panel(0) + w.view.mins_at(c / 32) + 2 * at, 2);
       const double part =
           static_cast<double>(f16_to_f32(scale)) * ((layout & 1 ? 255 : 15) - w.view.offset);
       w.weights[static_cast<size_t>(i)] = part + f16_to_f32(minimum);
