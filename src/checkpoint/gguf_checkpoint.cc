@@ -55,7 +55,7 @@ class GgufCheckpoint final : public Checkpoint {
 
  private:
   void open_first();
-  void open_splits(MappedFile named_map, GgufFile named, int64_t count);
+  void open_splits(int64_t own, int64_t count);
   void add(MappedFile map, GgufFile file);
 
   std::string path_;
@@ -85,20 +85,22 @@ void GgufCheckpoint::open_first() {
   GgufFile file = read_gguf(map.bytes(), path_);
   const int64_t count = whole_number(file, "split.count", path_).value_or(0);
   if (count <= 1) return add(std::move(map), std::move(file));
-  open_splits(std::move(map), std::move(file), count);
-}
-
-void GgufCheckpoint::open_splits(MappedFile named_map, GgufFile named, int64_t count) {
-  const std::optional<int64_t> own = whole_number(named, "split.no", path_);
+  const std::optional<int64_t> own = whole_number(file, "split.no", path_);
   if (count > kMaxSplits || !own || *own >= count) {
     fail(ErrorCode::kCorrupt, "{}: keys \"split.no\" and \"split.count\" make no sense", path_);
   }
-  const std::string own_suffix = split_suffix(*own, count);
+  open_splits(*own, count);
+}
+
+// Opens all files, the named one (number `own`, from 0) once more: that costs little and keeps them
+// in order.
+void GgufCheckpoint::open_splits(int64_t own, int64_t count) {
+  const std::string own_suffix = split_suffix(own, count);
   if (!path_.ends_with(own_suffix)) {
     fail(ErrorCode::kInvalidArgument,
          "{} is part {} of a model in {} files; its name must end in {} so that the others are "
          "found",
-         path_, *own + 1, count, own_suffix);
+         path_, own + 1, count, own_suffix);
   }
   const std::string prefix = path_.substr(0, path_.size() - own_suffix.size());
   std::optional<int64_t> expected_tensors;
@@ -106,10 +108,10 @@ void GgufCheckpoint::open_splits(MappedFile named_map, GgufFile named, int64_t c
     const std::string name = prefix + split_suffix(i, count);
     if (!std::filesystem::exists(name)) {
       fail(ErrorCode::kNotFound, "{} is part {} of a model in {} files, but {} is missing", path_,
-           *own + 1, count, name);
+           own + 1, count, name);
     }
-    MappedFile map = i == *own ? std::move(named_map) : MappedFile(name);
-    GgufFile file = i == *own ? std::move(named) : read_gguf(map.bytes(), name);
+    MappedFile map(name);
+    GgufFile file = read_gguf(map.bytes(), name);
     if (whole_number(file, "split.no", name) != i ||
         whole_number(file, "split.count", name) != count) {
       fail(ErrorCode::kCorrupt, "{} does not say that it is part {} of {}", name, i + 1, count);

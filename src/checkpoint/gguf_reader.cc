@@ -81,6 +81,7 @@ class Parser {
   MetaValue read_value(ValueType type, std::string_view key);
   MetaValue::Scalar read_scalar(ValueType type, std::string_view key);
   MetaValue read_array(std::string_view key);
+  MetaValue read_elements(ValueType type, uint64_t count, std::string_view key);
   template <typename Out, typename In>
   MetaValue read_numbers(uint64_t count, std::string_view field);
   bool read_bool(std::string_view key);
@@ -223,6 +224,10 @@ MetaValue Parser::read_array(std::string_view key) {
             quote_name(key), count, kMaxArrayElements);
   }
   array_elements_ += count;
+  return read_elements(type, count, key);
+}
+
+MetaValue Parser::read_elements(ValueType type, uint64_t count, std::string_view key) {
   const std::string field = "the array of key " + quote_name(key);
   switch (type) {
     case ValueType::kUint8:

@@ -146,13 +146,12 @@ struct Cell {
 void run_cell(Cell& cell, const std::vector<Prompt>& prompts, const DecodeBenchOptions& options) {
   std::map<std::string, Tally> tallies;
   for (size_t begin = 0; begin < prompts.size();) {
-    size_t end = begin + 1;
-    while (end < prompts.size() && end - begin < static_cast<size_t>(cell.batch) &&
-           prompts[end].category == prompts[begin].category)
-      ++end;
+    const size_t end = std::min(begin + static_cast<size_t>(cell.batch), prompts.size());
     const Tally tally = run_group(*cell.engine, prompts, begin, end, options);
     tallies["all"].add(tally);
-    if (!prompts[begin].category.empty()) tallies[prompts[begin].category].add(tally);
+    // Neighbours are of one category but for the last group of each, which counts for "all" only.
+    const std::string& category = prompts[begin].category;
+    if (!category.empty() && prompts[end - 1].category == category) tallies[category].add(tally);
     begin = end;
   }
   for (auto& [category, tally] : tallies) cell.runs[category].push_back(std::move(tally));

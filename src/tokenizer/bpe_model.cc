@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kNoSymbol = -1;
 // Longer entries are legal, but all their splits are not worth a table: such an entry is only found
 // as an added token.
-constexpr size_t kLongestScoredEntry = 4096;
+constexpr size_t kLongestScoredEntry = 256;
 
 // The entry as the text it matches: bytes for byte-level vocabularies.
 std::optional<std::string> entry_text(const TokenTable::Entry& entry, bool byte_level) {

@@ -170,6 +170,14 @@ std::string unicode_normalize(std::string_view text, UnicodeForm form) {
   return out;
 }
 
+void check_growth(size_t before, size_t after) {
+  // One character decomposes into eleven times its bytes at most.
+  if (after > 32 * before + 65'536) {
+    fail(ErrorCode::kInvalidArgument,
+         "the tokenizer's own steps make a text of {} bytes grow to {}.", before, after);
+  }
+}
+
 SplitRegex pattern_from_json(const Json& owner) {
   const Json* pattern = json_member(owner, "pattern");
   if (pattern == nullptr) fail(ErrorCode::kCorrupt, "tokenizer: \"pattern\" is missing.");
@@ -188,7 +196,10 @@ Normalizer Normalizer::from_json(const Json* node) {
 
 Normalizer::Result Normalizer::apply(std::string_view text, bool prepend) const {
   Result result{std::string(text)};
-  for (const Step& step : steps_) std::visit(StepRunner{result, prepend}, step);
+  for (const Step& step : steps_) {
+    std::visit(StepRunner{result, prepend}, step);
+    check_growth(text.size(), result.text.size());
+  }
   return result;
 }
 

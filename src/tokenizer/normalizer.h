@@ -50,6 +50,10 @@ class Normalizer {
   std::vector<Step> steps_;
 };
 
+// Error(kInvalidArgument) when steps of a tokenizer made a text wildly longer: a hostile file could
+// double it again and again.
+void check_growth(size_t before, size_t after);
+
 // {"String": …} or {"Regex": …} of tokenizer.json.
 SplitRegex pattern_from_json(const Json& owner);
 

@@ -41,10 +41,7 @@ void PipelineTokenizer::encode_section(std::string_view text, Place place,
       encode_valid(text.substr(0, valid), place, ids);
       text.remove_prefix(valid);
     }
-    size_t invalid = 0;
-    while (invalid < text.size() && utf8_at(text, invalid).status != Utf8Char::Status::kValid) {
-      invalid += utf8_at(text, invalid).length;
-    }
+    const size_t invalid = utf8_invalid_prefix(text);
     if (invalid > 0) stages_.model.encode_invalid(text.substr(0, invalid), ids);
     text.remove_prefix(invalid);
     place = {};

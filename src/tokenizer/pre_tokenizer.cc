@@ -236,7 +236,11 @@ PreTokenizer PreTokenizer::from_json(const Json* node, bool& byte_level) {
 void PreTokenizer::apply(std::string& text, bool at_start, std::vector<TextRange>& pieces) const {
   pieces.clear();
   if (!text.empty()) pieces.push_back({0, text.size()});
-  for (const Step& step : steps_) std::visit(StepRunner{text, at_start, pieces}, step);
+  const size_t before = text.size();
+  for (const Step& step : steps_) {
+    std::visit(StepRunner{text, at_start, pieces}, step);
+    check_growth(before, text.size());
+  }
 }
 
 }  // namespace clover

@@ -4,12 +4,14 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 
 #include "base/error.h"
 #include "tokenizer/bpe_model.h"
 #include "tokenizer/text_tokenizer.h"
+#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary_text.h"
 
 namespace clover {
@@ -43,30 +45,47 @@ bool adds_prefix(const Processor& processor) {
   return pieces[0].starts_with(kSpaceMarker);
 }
 
+// One model, with the space before a text and without.
+struct Processors {
+  std::unique_ptr<Processor> with_prefix;
+  std::unique_ptr<Processor> bare;
+};
+
 class SentencePieceTokenizer final : public TextTokenizer {
  public:
-  // How spaces are put before sections of text.
-  struct Prefix {
-    bool first_only = false;  // write it here, before the first section; else the model does
-    bool wanted = false;
-  };
-
-  SentencePieceTokenizer(TokenTable table, Traits traits, std::unique_ptr<Processor> processor,
-                         Prefix prefix)
-      : TextTokenizer(std::move(table), std::move(traits)),
-        processor_(std::move(processor)),
-        prefix_(prefix) {}
+  // `prefix_always`: every section of text begins with a space, not only the first one.
+  SentencePieceTokenizer(TokenTable vocabulary, Traits traits, Processors processors,
+                         bool prefix_always)
+      : TextTokenizer(std::move(vocabulary), std::move(traits)),
+        processors_(std::move(processors)),
+        prefix_always_(prefix_always) {
+    for (int byte = 0; byte < 256; ++byte) {
+      const auto id = table().find(fmt::format("<0x{:02X}>", byte));
+      const bool known = id && *id < processors_.bare->GetPieceSize();
+      bytes_[static_cast<size_t>(byte)] = known && processors_.bare->IsByte(*id) ? *id : -1;
+    }
+  }
 
  protected:
   void encode_section(std::string_view text, Place place,
                       std::vector<TokenId>& ids) const override {
-    std::string prefixed;
-    if (prefix_.first_only && prefix_.wanted && place.at_start) {
-      prefixed = " " + std::string(text);
-      text = prefixed;
+    bool prefix = place.at_start || (prefix_always_ && place.after_token);
+    while (!text.empty()) {
+      const size_t valid = utf8_valid_prefix(text);
+      if (valid > 0) encode_valid(text.substr(0, valid), prefix, ids);
+      text.remove_prefix(valid);
+      const size_t invalid = utf8_invalid_prefix(text);
+      encode_invalid(text.substr(0, invalid), ids);
+      text.remove_prefix(invalid);
+      prefix = false;
     }
+  }
+
+ private:
+  void encode_valid(std::string_view text, bool prefix, std::vector<TokenId>& ids) const {
     std::vector<int> part;
-    const auto status = processor_->Encode({text.data(), text.size()}, &part);
+    const Processor& processor = prefix ? *processors_.with_prefix : *processors_.bare;
+    const auto status = processor.Encode({text.data(), text.size()}, &part);
     if (!status.ok()) {
       fail(ErrorCode::kInvalidArgument, "SentencePiece can't encode the text: {}.",
            status.ToString());
@@ -74,9 +93,16 @@ class SentencePieceTokenizer final : public TextTokenizer {
     ids.insert(ids.end(), part.begin(), part.end());
   }
 
- private:
-  std::unique_ptr<Processor> processor_;
-  Prefix prefix_;
+  void encode_invalid(std::string_view bytes, std::vector<TokenId>& ids) const {
+    for (const char byte : bytes) {
+      const TokenId id = bytes_[static_cast<uint8_t>(byte)];
+      ids.push_back(id >= 0 ? id : processors_.bare->unk_id());
+    }
+  }
+
+  Processors processors_;
+  bool prefix_always_;
+  std::array<TokenId, 256> bytes_{};
 };
 
 std::string bytes_of_piece(const Processor& processor, int id) {
@@ -135,28 +161,23 @@ std::vector<AddedToken> complete_added(const Processor& processor, const HfSetti
 
 std::unique_ptr<Tokenizer> sentencepiece_tokenizer(const std::string& path,
                                                    const HfSettings& settings) {
-  std::string model = read_file(path);
-  std::unique_ptr<Processor> processor = load(model, path);
-  SentencePieceTokenizer::Prefix prefix;
-  prefix.wanted = adds_prefix(*processor);
-  if (!settings.legacy) {
-    prefix.first_only = true;
-    model += kWithoutPrefix;
-    processor = load(model, path);
-  }
-
+  const std::string model = read_file(path);
+  Processors processors;
+  processors.with_prefix = load(model, path);
+  processors.bare = load(model + std::string(kWithoutPrefix), path);
+  const Processor& processor = *processors.bare;
   TextTokenizer::Traits traits;
   traits.kind = "SentencePiece BPE";
-  traits.added = complete_added(*processor, settings);
-  traits.strip_first_space = prefix.wanted;
-  TokenTable table = make_table(*processor, traits.added, path);
-  if (processor->bos_id() >= 0) traits.bos = processor->bos_id();
-  if (processor->eos_id() >= 0) traits.eos.push_back(processor->eos_id());
+  traits.added = complete_added(processor, settings);
+  traits.strip_first_space = adds_prefix(*processors.with_prefix);
+  TokenTable table = make_table(processor, traits.added, path);
+  if (processor.bos_id() >= 0) traits.bos = processor.bos_id();
+  if (processor.eos_id() >= 0) traits.eos.push_back(processor.eos_id());
   apply_settings(settings, table, traits);
   // The Llama tokenizers add BOS and no EOS unless told otherwise.
   if (!settings.add_bos.has_value() && traits.bos) traits.prefix = {*traits.bos};
   return std::make_unique<SentencePieceTokenizer>(std::move(table), std::move(traits),
-                                                  std::move(processor), prefix);
+                                                  std::move(processors), settings.legacy);
 }
 
 }  // namespace clover

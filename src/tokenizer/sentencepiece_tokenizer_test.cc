@@ -103,6 +103,12 @@ TEST(SentencePieceTokenizer, LaterSectionsGetNoSpaceWithoutLegacy) {
   EXPECT_EQ(ids, load_tokenizer(folder("spm_bpe.model"))->encode("the", false, kPlain));
 }
 
+TEST(SentencePieceTokenizer, InvalidUtf8KeepsItsBytes) {
+  const auto tokenizer = load_tokenizer(folder("spm_bpe.model"));
+  const std::string text = "the\xFF\xC3 he\xE2\x82";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, false, kPlain), false), text);
+}
+
 TEST(SentencePieceTokenizer, BrokenFilesAreErrors) {
   const std::string good = read_fixture_text("spm_bpe.model");
   const std::string path =

@@ -3,6 +3,7 @@
 
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/json_fields.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/vocabulary_text.h"
 
 namespace clover {
@@ -87,7 +88,10 @@ std::string TokenDecoder::bytes_of(const std::string& token) const {
   }
   if (byte_level_) return letters_to_bytes(token).value_or(token);
   std::string bytes = token;
-  for (const auto& [from, to] : replacements_) bytes = replace_all(bytes, from, to);
+  for (const auto& [from, to] : replacements_) {
+    bytes = replace_all(bytes, from, to);
+    check_growth(token.size(), bytes.size());
+  }
   return bytes;
 }
 

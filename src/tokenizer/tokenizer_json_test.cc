@@ -152,6 +152,20 @@ TEST(TokenizerJson, BrokenDocumentsAreNamed) {
   }
 }
 
+// Steps that double the text thirty times end in an error.
+TEST(TokenizerJson, RunawayNormalizersAreStopped) {
+  Json document = small_document();
+  Json steps = Json::array();
+  for (int i = 0; i < 30; ++i) {
+    steps.push_back(
+        parse_json(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})", "step"));
+  }
+  document["normalizer"] = Json{{"type", "Sequence"}, {"normalizers", steps}};
+  const auto tokenizer = tokenizer_from_json(document, {});
+  EXPECT_THROW(tokenizer->encode("a", false), Error);
+  EXPECT_EQ(tokenizer->encode("b", false, kPlain), std::vector<TokenId>{1});
+}
+
 // Every prefix of a document fails to parse or to load, and says so.
 TEST(TokenizerJson, TruncatedDocumentsFail) {
   const std::string text = small_document().dump();

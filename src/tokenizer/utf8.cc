@@ -73,6 +73,16 @@ size_t utf8_valid_prefix(std::string_view text) {
   return pos;
 }
 
+size_t utf8_invalid_prefix(std::string_view text) {
+  size_t pos = 0;
+  while (pos < text.size()) {
+    const Utf8Char c = utf8_at(text, pos);
+    if (c.status == Utf8Char::Status::kValid) break;
+    pos += c.length;
+  }
+  return pos;
+}
+
 void append_utf8(std::string& out, char32_t code) {
   const auto c = static_cast<uint32_t>(code);
   const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };

@@ -30,6 +30,9 @@ size_t utf8_previous(std::string_view text, size_t pos);
 // Length of the longest valid prefix.
 size_t utf8_valid_prefix(std::string_view text);
 
+// Length of the longest prefix in which no valid character begins.
+size_t utf8_invalid_prefix(std::string_view text);
+
 void append_utf8(std::string& out, char32_t code);
 
 // Replaces every invalid or unfinished sequence by U+FFFD.

@@ -109,7 +109,7 @@ Tensor CpuBackend::attention(const Tensor& q, const Tensor& k, const Tensor& v, 
   };
   int64_t keys = 0;
   for (const int64_t position : plan.position) keys += position + 1;
-  if (keys * params.heads * params.head_dim < 8 * kKvBlockTokens * 1024) {
+  if (keys * params.heads * params.head_dim < 2 * kKvBlockTokens * 1024) {
     for (int64_t i = 0; i < static_cast<int64_t>(tasks.size()); ++i) run(i, 0);
   } else {
     pool_.parallel_for(static_cast<int64_t>(tasks.size()), run);

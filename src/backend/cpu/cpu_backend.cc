@@ -100,20 +100,23 @@ void CpuBackend::multiply(const PackedMatrix& w, const FloatRows& x, const Matmu
   Quantised quantised;
   if (w.wants_quantised()) quantised = quantise(x);
   const QuantRows& q = quantised.rows;
-  // Chunks of panels over all segments, several per thread so that a slow core does not hold up
-  // the others.
+  // Chunks of panels over all segments, large ones first: few handshakes, and the small ones at the
+  // end let the threads finish together.
   struct Chunk {
     const PackedMatrix::Segment* segment;
     Range panels;
   };
-  int64_t total = 0;
-  for (const auto& segment : w.segments()) total += segment.view.panels();
-  const int64_t size =
-      std::clamp<int64_t>(total / (pool_.size() * 4), 1, pool_.size() == 1 ? total : 64);
+  int64_t left = 0;
+  for (const auto& segment : w.segments()) left += segment.view.panels();
   std::vector<Chunk> chunks;
   for (const auto& segment : w.segments())
-    for (int64_t p = 0; p < segment.view.panels(); p += size)
-      chunks.push_back({&segment, {p, std::min(p + size, segment.view.panels())}});
+    for (int64_t p = 0; p < segment.view.panels();) {
+      const int64_t even = (left / (pool_.size() * 2) + 1) / 2 * 2;  // kernels pair panels
+      const int64_t size = std::min(std::max<int64_t>(even, 2), segment.view.panels() - p);
+      chunks.push_back({&segment, {p, p + size}});
+      p += size;
+      left -= size;
+    }
   pool_.parallel_for(static_cast<int64_t>(chunks.size()), [&](int64_t i, int) {
     const auto& [segment, panels] = chunks[static_cast<size_t>(i)];
     MatmulOut part = out;

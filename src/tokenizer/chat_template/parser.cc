@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/error.h"
 #include "tokenizer/chat_template/expression_parser.h"
 
 namespace clover {

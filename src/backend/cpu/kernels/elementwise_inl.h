@@ -75,12 +75,16 @@ struct Elementwise {
         std::memcpy(&amax, &bits, sizeof amax);
         const float inverse = amax > 0.0f ? 127.0f / amax : 0.0f;
         const F factor = S::set1(inverse < 3.0e38f ? inverse : 0.0f);
-        const int32_t first = S::reduce_add(S::store_int8(q, S::mul(low, factor)));
-        const int32_t second = S::reduce_add(S::store_int8(q + 16, S::mul(high, factor)));
+        S::store_int8(q, S::mul(low, factor));
+        S::store_int8(q + 16, S::mul(high, factor));
         out.scale[at] = amax / 127.0f;
-        out.half_sums[2 * at] = first;
-        out.half_sums[2 * at + 1] = second;
-        out.sums[at] = out.scale[at] * static_cast<float>(first + second);
+      }
+      // A loop of its own: bytes read right behind their store would wait for it.
+      for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t at = tile.first * blocks + b * tile.rows + (r - tile.first);
+        int32_t* halves = out.half_sums + 2 * at;
+        S::half_sums(out.q + at * kBlockCols, halves);
+        out.sums[at] = out.scale[at] * static_cast<float>(halves[0] + halves[1]);
       }
     }
   }

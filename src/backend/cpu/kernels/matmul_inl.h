@@ -128,8 +128,8 @@ struct Matmul {
   // memory, and the hardware's own prefetcher stops at every page.
   static constexpr int64_t kAhead = 4096;
 
-  // One panel, R rows from `row`; `prefetch` on the first tile that passes over the panel.
-  template <int R, bool kNibble, int kGroup, bool kMin>
+  // P panels, R rows from `row`; `prefetch` on the first tile that passes over the panels.
+  template <int R, int P, bool kNibble, int kGroup, bool kMin>
   static inline __attribute__((always_inline)) void quantised_tile(
       const PanelView& w, int64_t panel, const QuantRows& rows, int64_t row, const MatmulOut& out,
       bool prefetch) {
@@ -139,23 +139,52 @@ struct Matmul {
     const int64_t blocks = rows.cols / kBlockCols;
     const uint8_t* pair = w.data + panel * w.panel_bytes;
     Tile<R> x(rows, row);
-    F acc[R];
+    F acc[P][R];
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p)
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r] = S::zero();
+      for (int r = 0; r < R; ++r) acc[p][r] = S::zero();
     for (int64_t b = 0; b < blocks; b += 2, pair += kPairBytes) {
-      if (prefetch) {
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) {
+        const uint8_t* at = pair + p * w.panel_bytes;
+        if (prefetch) {
 #pragma GCC unroll 20
-        for (int64_t line = 0; line < kPairBytes; line += 64) S::prefetch(pair + kAhead + line);
+          for (int64_t line = 0; line < kPairBytes; line += 64)
+            S::prefetch(at + (P > 1 ? kAhead / 2 : kAhead) + line);
+        }
+        block<R, kNibble, kGroup, kMin>(at, at + 2 * kCodeBytes, x, w.offset, acc[p]);
       }
-      block<R, kNibble, kGroup, kMin>(pair, pair + 2 * kCodeBytes, x, w.offset, acc);
       x.next();
       if (b + 1 == blocks) break;
-      block<R, kNibble, kGroup, kMin>(pair + kCodeBytes, pair + 2 * kCodeBytes + kScaleBytes, x,
-                                      w.offset, acc);
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) {
+        const uint8_t* at = pair + p * w.panel_bytes;
+        block<R, kNibble, kGroup, kMin>(at + kCodeBytes, at + 2 * kCodeBytes + kScaleBytes, x,
+                                        w.offset, acc[p]);
+      }
       x.next();
     }
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p)
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) finish(acc[r], w, panel, row + r, out);
+      for (int r = 0; r < R; ++r) finish(acc[p][r], w, panel + p, row + r, out);
+  }
+
+  // Few rows leave a panel's chain of sums waiting for itself, so two panels run side by side.
+  template <int R, bool kNibble, int kGroup, bool kMin>
+  static inline __attribute__((always_inline)) void quantised_strip(const PanelView& w,
+                                                                    Range panels,
+                                                                    const QuantRows& x, int64_t row,
+                                                                    const MatmulOut& out,
+                                                                    bool prefetch) {
+    int64_t p = panels.begin;
+    if constexpr (R <= 2) {
+      for (; p + 2 <= panels.end; p += 2)
+        quantised_tile<R, 2, kNibble, kGroup, kMin>(w, p, x, row, out, prefetch);
+    }
+    for (; p < panels.end; ++p)
+      quantised_tile<R, 1, kNibble, kGroup, kMin>(w, p, x, row, out, prefetch);
   }
 
   template <bool kNibble, int kGroup, bool kMin>
@@ -165,19 +194,20 @@ struct Matmul {
     constexpr int64_t kRowBlock = 64;
     for (int64_t begin = 0; begin < x.rows; begin += kRowBlock) {
       const int64_t end = begin + kRowBlock < x.rows ? begin + kRowBlock : x.rows;
-      for (int64_t p = panels.begin; p < panels.end; ++p) {
+      for (int64_t p = panels.begin; p < panels.end; p += 2) {
+        const Range strip{p, p + 2 < panels.end ? p + 2 : panels.end};
         int64_t r = begin;
         for (; r + 8 <= end; r += 8)
-          quantised_tile<8, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
+          quantised_strip<8, kNibble, kGroup, kMin>(w, strip, x, r, out, r == 0);
         if (r + 4 <= end) {
-          quantised_tile<4, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
+          quantised_strip<4, kNibble, kGroup, kMin>(w, strip, x, r, out, r == 0);
           r += 4;
         }
         if (r + 2 <= end) {
-          quantised_tile<2, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
+          quantised_strip<2, kNibble, kGroup, kMin>(w, strip, x, r, out, r == 0);
           r += 2;
         }
-        if (r < end) quantised_tile<1, kNibble, kGroup, kMin>(w, p, x, r, out, r == 0);
+        if (r < end) quantised_strip<1, kNibble, kGroup, kMin>(w, strip, x, r, out, r == 0);
       }
     }
   }

@@ -275,7 +275,9 @@ TEST(RowTile, CoversEveryRowOnceInTilesOfEightFourTwoOne) {
       const RowTile tile = row_tile(rows, next);
       ASSERT_EQ(tile.first, next);
       ASSERT_TRUE(tile.rows == 8 || tile.rows == 4 || tile.rows == 2 || tile.rows == 1);
-      if (rows - next >= 8) ASSERT_EQ(tile.rows, 8);
+      if (rows - next >= 8) {
+        ASSERT_EQ(tile.rows, 8);
+      }
       for (int64_t r = next; r < next + tile.rows; ++r) {
         ASSERT_EQ(row_tile(rows, r).first, tile.first);
         ASSERT_EQ(row_tile(rows, r).rows, tile.rows);

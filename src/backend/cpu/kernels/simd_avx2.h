@@ -95,15 +95,20 @@ struct SimdAvx2 {
   }
   CLOVER_INLINE I add(I x, I y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
   CLOVER_INLINE F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
-  CLOVER_INLINE I store_int8(int8_t* p, F x) {
-    // Lanes with NaN to zero, as the conversion would make them -2^31.
-    const I r = {_mm256_cvtps_epi32(_mm256_and_ps(x.a, _mm256_cmp_ps(x.a, x.a, _CMP_ORD_Q))),
-                 _mm256_cvtps_epi32(_mm256_and_ps(x.b, _mm256_cmp_ps(x.b, x.b, _CMP_ORD_Q)))};
-    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(r.a, r.b), 0xd8);
+  CLOVER_INLINE void store_int8(int8_t* p, F x) {
+    const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+    const __m256i words = _mm256_permute4x64_epi64(packed, 0xd8);
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
-    return r;
+  }
+  CLOVER_INLINE void half_sums(const int8_t* p, int32_t* sums) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i fours =
+        _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
+    const __m128i pairs =
+        _mm_hadd_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(pairs, pairs));
   }
 
   CLOVER_INLINE U load_codes(const uint8_t* p) {

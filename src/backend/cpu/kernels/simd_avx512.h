@@ -62,11 +62,15 @@ struct SimdAvx512 {
   CLOVER_INLINE I set1_int(int32_t x) { return {_mm512_set1_epi32(x)}; }
   CLOVER_INLINE I add(I x, I y) { return {_mm512_add_epi32(x.v, y.v)}; }
   CLOVER_INLINE F to_float(I x) { return _mm512_cvtepi32_ps(x.v); }
-  CLOVER_INLINE I store_int8(int8_t* p, F x) {
-    // Lanes with NaN to zero, as the conversion would make them -2^31.
-    const I r = {_mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x)};
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(r.v));
-    return r;
+  CLOVER_INLINE void store_int8(int8_t* p, F x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+  }
+  CLOVER_INLINE void half_sums(const int8_t* p, int32_t* sums) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i fours = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
+    const __m128i pairs =
+        _mm_hadd_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums), _mm_hadd_epi32(pairs, pairs));
   }
 
   CLOVER_INLINE U load_codes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }

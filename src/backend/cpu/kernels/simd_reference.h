@@ -118,16 +118,18 @@ struct SimdReference {
   static F to_float(I a) {
     return map([&](int i) { return static_cast<float>(a.v[i]); });
   }
-  // Nearest integers (ties to even) of values known to lie in [-127, 127], or zero for NaN,
-  // stored as bytes; returns them.
-  static I store_int8(int8_t* p, F a) {
-    I r;
+  // Nearest integers (ties to even) of values known to lie in [-127, 127] (anything for NaN),
+  // stored as bytes.
+  static void store_int8(int8_t* p, F a) {
     for (int i = 0; i < 16; ++i) {
       const float x = std::nearbyintf(a.v[i]);
-      r.v[i] = x >= -127.0f && x <= 127.0f ? static_cast<int32_t>(x) : 0;
-      p[i] = static_cast<int8_t>(r.v[i]);
+      p[i] = x >= -127.0f && x <= 127.0f ? static_cast<int8_t>(x) : int8_t{0};
     }
-    return r;
+  }
+  // Sums of the first and of the second 16 of 32 bytes.
+  static void half_sums(const int8_t* p, int32_t* sums) {
+    sums[0] = sums[1] = 0;
+    for (int i = 0; i < 32; ++i) sums[i / 16] += p[i];
   }
 
   static U load_codes(const uint8_t* p) {
