@@ -77,7 +77,11 @@ struct Elementwise {
         const F factor = S::set1(inverse < 3.0e38f ? inverse : 0.0f);
         S::store_int8(q, S::mul(low, factor));
         S::store_int8(q + 16, S::mul(high, factor));
-        out.scale[at] = amax / 127.0f;
+        // Infinity as NaN: the bytes of such a block are undefined, its results must not be.
+        const float scale = amax / 127.0f;
+        out.scale[at] = scale < std::numeric_limits<float>::infinity()
+                            ? scale
+                            : std::numeric_limits<float>::quiet_NaN();
       }
       // A loop of its own: bytes read right behind their store would wait for it.
       for (int64_t b = 0; b < blocks; ++b) {

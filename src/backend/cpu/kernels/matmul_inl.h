@@ -126,7 +126,7 @@ struct Matmul {
 
   // Weights are asked for this many bytes before they are needed: a step over few rows waits for
   // memory, and the hardware's own prefetcher stops at every page.
-  static constexpr int64_t kAhead = 4096;
+  static constexpr int64_t kAhead = 2048;
 
   // P panels, R rows from `row`; `prefetch` on the first tile that passes over the panels.
   template <int R, int P, bool kNibble, int kGroup, bool kMin>
@@ -150,8 +150,7 @@ struct Matmul {
         const uint8_t* at = pair + p * w.panel_bytes;
         if (prefetch) {
 #pragma GCC unroll 20
-          for (int64_t line = 0; line < kPairBytes; line += 64)
-            S::prefetch(at + (P > 1 ? kAhead / 2 : kAhead) + line);
+          for (int64_t line = 0; line < kPairBytes; line += 64) S::prefetch(at + kAhead + line);
         }
         block<R, kNibble, kGroup, kMin>(at, at + 2 * kCodeBytes, x, w.offset, acc[p]);
       }
