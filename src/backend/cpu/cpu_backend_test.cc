@@ -54,7 +54,7 @@ class CpuBackendTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sets, CpuBackendTest, ::testing::ValuesIn(cpu_isas()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& isa) { return isa.param; });
 
 TEST(MakeCpuBackend, NamesAndErrors) {
   const std::vector<std::string> isas = cpu_isas();

@@ -259,8 +259,11 @@ struct Attention {
         p[t.linear_len[row] + i] =
             tails[v * s.tail_slots + t.tail_begin[row] - t.tail_begin[0] + i];
       const int64_t start = start_of(t, len);
-      // Positions that other rows of the tile see but this one does not weigh nothing.
-      for (int64_t i = first_key / 16 * 16; i < start / 16 * 16; ++i) p[i] = 0.0f;
+      // Positions that other rows of the tile see but this one does not weigh nothing, nor do those
+      // of its own tail that lie before its window.
+      const int64_t first_seen = first_key / 16 * 16;
+      const int64_t first = first_seen < t.linear_len[row] ? first_seen : t.linear_len[row];
+      for (int64_t i = first; i < start / 16 * 16; ++i) p[i] = 0.0f;
       inverse[v] = softmax(p, start, len, t.scale, t.alibi ? t.alibi + v % t.heads : nullptr);
     }
     values(t, s, first_key, probs, inverse, acc);
