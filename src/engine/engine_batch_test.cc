@@ -114,7 +114,7 @@ TEST(EngineBatch, SameSeedSameTextD9) {
 }
 
 TEST(EngineBatch, ThreadsAndKvTypeAsGiven) {
-  const auto threaded = load_tiny("gguf_llama_q4_1", 2);
+  const auto threaded = load_tiny("gguf_qwen3_q4_0", 2);
   const std::vector<Request> requests = eight_requests();
   for (const DType type : {DType::kF16, DType::kF32}) {
     const EngineOptions options{.context = 128, .max_sequences = 8, .kv_type = type};
