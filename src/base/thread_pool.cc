@@ -70,7 +70,7 @@ int granted_cores() {
   return std::max(cores, 1);
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::clamp(threads, 1, 1024))) {
   if (threads < 1 || threads > 1024)
     fail(ErrorCode::kInvalidArgument, "threads must be 1 to 1024, not {}", threads);
   workers_.reserve(static_cast<size_t>(threads - 1));
@@ -86,7 +86,12 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(const Job& job) {
   job_ = job;
-  next_.store(0, std::memory_order_relaxed);
+  const auto threads = static_cast<int64_t>(shares_.size());
+  for (int64_t t = 0; t < threads; ++t) {
+    Share& share = shares_[static_cast<size_t>(t)];
+    share.next.store(job.count * t / threads, std::memory_order_relaxed);
+    share.end = job.count * (t + 1) / threads;
+  }
   busy_.store(static_cast<int32_t>(workers_.size()), std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
@@ -102,10 +107,14 @@ void ThreadPool::run(const Job& job) {
 }
 
 void ThreadPool::work(const Job& job, int thread) {
-  for (;;) {
-    const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    if (index >= job.count) return;
-    job.call(job.context, index, thread);
+  const size_t threads = shares_.size();
+  for (size_t i = 0; i < threads; ++i) {
+    Share& share = shares_[(static_cast<size_t>(thread) + i) % threads];
+    for (;;) {
+      const int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= share.end) break;
+      job.call(job.context, index, thread);
+    }
   }
 }
 

@@ -96,38 +96,54 @@ CpuBackend::Quantised CpuBackend::quantise(const FloatRows& x) {
   return result;
 }
 
+namespace {
+
+struct Inputs {
+  const FloatRows& floats;
+  const QuantRows& quantised;
+};
+
+void multiply_segment(const KernelTable& kernels, const PackedMatrix::Segment& segment,
+                      Range panels, const Inputs& x, MatmulOut out) {
+  out.y += segment.first_row;
+  if (out.bias) out.bias += segment.first_row;
+  if (out.residual) out.residual += segment.first_row;
+  const PanelKind kind = segment.view.kind;
+  if (kind == PanelKind::kNibbles || kind == PanelKind::kBytes) {
+    kernels.matmul_quantised(segment.view, panels, x.quantised, out);
+  } else {
+    kernels.matmul_float(segment.view, panels, x.floats, out);
+  }
+}
+
+}  // namespace
+
 void CpuBackend::multiply(const PackedMatrix& w, const FloatRows& x, const MatmulOut& out) {
   Quantised quantised;
   if (w.wants_quantised()) quantised = quantise(x);
   const QuantRows& q = quantised.rows;
-  // Chunks of panels over all segments, large ones first: few handshakes, and the small ones at the
-  // end let the threads finish together.
-  struct Chunk {
-    const PackedMatrix::Segment* segment;
-    Range panels;
+  int64_t panels = 0;
+  for (const auto& segment : w.segments()) panels += segment.view.panels();
+  // Every thread's share in chunks of a half, a quarter, … of it: few handshakes, and the small
+  // ones at the end are what a faster thread takes over.
+  constexpr int64_t kChunks = 5;
+  const int64_t threads = pool_.size();
+  const auto cut = [&](int64_t chunk) {
+    const int64_t thread = chunk / kChunks;
+    const int64_t begin = panels * thread / threads;
+    const int64_t end = panels * (thread + 1) / threads;
+    const int64_t left = (end - begin) >> (chunk % kChunks);
+    const int64_t at = chunk % kChunks == 0 ? begin : end - left;
+    return std::min((at + 1) / 2 * 2, panels);  // kernels pair panels
   };
-  int64_t left = 0;
-  for (const auto& segment : w.segments()) left += segment.view.panels();
-  std::vector<Chunk> chunks;
-  for (const auto& segment : w.segments())
-    for (int64_t p = 0; p < segment.view.panels();) {
-      const int64_t even = (left / (pool_.size() * 2) + 1) / 2 * 2;  // kernels pair panels
-      const int64_t size = std::min(std::max<int64_t>(even, 2), segment.view.panels() - p);
-      chunks.push_back({&segment, {p, p + size}});
-      p += size;
-      left -= size;
-    }
-  pool_.parallel_for(static_cast<int64_t>(chunks.size()), [&](int64_t i, int) {
-    const auto& [segment, panels] = chunks[static_cast<size_t>(i)];
-    MatmulOut part = out;
-    part.y += segment->first_row;
-    if (part.bias) part.bias += segment->first_row;
-    if (part.residual) part.residual += segment->first_row;
-    const PanelKind kind = segment->view.kind;
-    if (kind == PanelKind::kNibbles || kind == PanelKind::kBytes) {
-      kernels_.matmul_quantised(segment->view, panels, q, part);
-    } else {
-      kernels_.matmul_float(segment->view, panels, x, part);
+  pool_.parallel_for(threads * kChunks, [&](int64_t i, int) {
+    const Range chunk{cut(i), i + 1 == threads * kChunks ? panels : cut(i + 1)};
+    int64_t first = 0;  // panel of the segment among all
+    for (const auto& segment : w.segments()) {
+      const Range part{std::max(chunk.begin - first, int64_t{0}),
+                       std::min(chunk.end - first, segment.view.panels())};
+      if (part.begin < part.end) multiply_segment(kernels_, segment, part, {x, q}, out);
+      first += segment.view.panels();
     }
   });
 }

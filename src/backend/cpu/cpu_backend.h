@@ -62,7 +62,7 @@ class CpuBackend : public Backend {
       body(Range{0, rows});
       return;
     }
-    const int64_t parts = std::min<int64_t>(rows, pool_.size() * 4);
+    const int64_t parts = std::min<int64_t>(rows, pool_.size() * (rows > 64 ? 4 : 1));
     pool_.parallel_for(parts, [&](int64_t part, int) {
       body(Range{rows * part / parts, rows * (part + 1) / parts});
     });
