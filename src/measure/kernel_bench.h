@@ -22,7 +22,8 @@ struct KernelBenchOptions {
 //              "gbytes_per_s", "gmac_per_s", "share_of_read_peak", "share_of_mac_peak"}]}
 // `type` is a weight type of the file (all its matrices once), "matmuls" (all matrices of a step)
 // or "step" (a whole forward pass over a chain of that many rows, logits for each, behind `context`
-// tokens). Row counts are interleaved within a repeat. Error(kInvalidArgument) for impossible rows.
+// tokens). Row counts and the peak are interleaved within a repeat; ratios and shares are
+// medians over the repeats' own. Error(kInvalidArgument) for impossible rows.
 Json bench_kernels(const Model& model, const KernelBenchOptions& options);
 
 }  // namespace clover

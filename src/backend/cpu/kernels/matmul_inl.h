@@ -124,9 +124,11 @@ struct Matmul {
                                               S::load(mw + kPanelRows), x, offset, acc);
   }
 
-  // Weights are asked for this many bytes before they are needed: a step over few rows waits for
-  // memory, and the hardware's own prefetcher stops at every page.
-  static constexpr int64_t kAhead = 2048;
+  // A step over few rows waits for memory, and the hardware's own prefetcher stops at every page:
+  // weights are asked into the second-level cache kFar bytes before they are needed and into the
+  // first kNear bytes before. Measured: 10 % faster than one distance of 2 to 12 KiB.
+  static constexpr int64_t kNear = 1280;
+  static constexpr int64_t kFar = 8192;
 
   // P panels, R rows from `row`; `prefetch` on the first tile that passes over the panels.
   template <int R, int P, bool kNibble, int kGroup, bool kMin>
@@ -150,7 +152,10 @@ struct Matmul {
         const uint8_t* at = pair + p * w.panel_bytes;
         if (prefetch) {
 #pragma GCC unroll 20
-          for (int64_t line = 0; line < kPairBytes; line += 64) S::prefetch(at + kAhead + line);
+          for (int64_t line = 0; line < kPairBytes; line += 64) {
+            S::prefetch(at + kNear + line);
+            S::prefetch_far(at + kFar + line);
+          }
         }
         block<R, kNibble, kGroup, kMin>(at, at + 2 * kCodeBytes, x, w.offset, acc[p]);
       }

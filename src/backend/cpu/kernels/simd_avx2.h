@@ -152,6 +152,9 @@ struct SimdAvx2 {
   CLOVER_INLINE void prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
+  CLOVER_INLINE void prefetch_far(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+  }
 #undef CLOVER_INLINE
 };
 

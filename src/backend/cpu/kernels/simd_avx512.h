@@ -87,6 +87,9 @@ struct SimdAvx512 {
   CLOVER_INLINE void prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
+  CLOVER_INLINE void prefetch_far(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+  }
 #undef CLOVER_INLINE
 };
 

@@ -152,7 +152,8 @@ struct SimdReference {
     return acc;
   }
   static I dot4_nibbles(I acc, U codes, const int8_t* x) { return dot4(acc, codes, x); }
-  static void prefetch(const void*) {}
+  static void prefetch(const void*) {}      // into the first-level cache
+  static void prefetch_far(const void*) {}  // into the second-level cache
 };
 
 }  // namespace clover
