@@ -29,7 +29,8 @@ struct GroupFormat {
   bool has_min;   // false: every minimum is 0
 };
 
-// The group format of a quantised type. Types without one (plain floats) are an Error(kUnsupported).
+// The group format of a quantised type. Types without one (plain floats) are an
+// Error(kUnsupported).
 GroupFormat group_format(DType type);
 
 // Undoes the packing of `n` elements (a multiple of block_elements(type)):
