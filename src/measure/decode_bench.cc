@@ -204,7 +204,7 @@ void check(const DecodeBenchOptions& options) {
 
 }  // namespace
 
-Json bench_decode(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
+Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                   const std::vector<Question>& questions, const DecodeBenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& report) {
   check(options);

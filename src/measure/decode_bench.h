@@ -33,7 +33,7 @@ struct DecodeBenchOptions {
 // take, drafting and sampling included, prompts excluded. `report` is called with the number of
 // finished runs and of all. Returns {"results": […], "options": {…}}; a result per method, batch
 // and category ("all" first).
-Json bench_decode(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
+Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                   const std::vector<Question>& questions, const DecodeBenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& report);
 

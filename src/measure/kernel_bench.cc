@@ -43,6 +43,7 @@ std::vector<Group> make_groups(const Model& model) {
   Group step = all;
   step.type = "step";
   std::vector<Group> groups;
+  groups.reserve(by_type.size() + 2);
   for (auto& [type, group] : by_type) groups.push_back(std::move(group));
   groups.push_back(std::move(all));
   groups.push_back(std::move(step));
@@ -121,6 +122,7 @@ Json cost_json(const Group& group, int64_t rows, const std::vector<MachinePeak>&
 
 double median_of(const std::vector<MachinePeak>& peaks, double MachinePeak::*field) {
   std::vector<double> values;
+  values.reserve(peaks.size());
   for (const MachinePeak& peak : peaks) values.push_back(peak.*field);
   return quantile(values, 0.5);
 }
