@@ -30,6 +30,12 @@ std::vector<AttentionCase> cases() {
   return all;
 }
 
+// The other side of a comparison runs on one thread.
+AttentionCase on_one_thread(AttentionCase c) {
+  c.threads = 1;
+  return c;
+}
+
 std::string describe(const AttentionCase& c) {
   return fmt::format("{}, {} threads, {} heads of {}, {}, window {}, alibi {}", c.isa, c.threads,
                      c.heads, c.head_dim, dtype_name(c.type), c.window, c.alibi);
@@ -42,7 +48,7 @@ TEST(AttentionExact, A9TreeNodeEqualsItsPathAsAChain) {
     SCOPED_TRACE(describe(c));
     for (const int64_t prompt : {0, 7, 16, 31}) {
       AttentionWorld world(c);
-      AttentionWorld plain(c);
+      AttentionWorld plain(on_one_thread(c));
       const std::vector<int64_t> tokens = first_slots(prompt);
       if (prompt > 0) {
         world.run({chain(tokens, 0, prompt)});
@@ -68,7 +74,7 @@ TEST(AttentionExact, A1ChunksOfAnySizeGiveTheSameRows) {
   const std::vector<int64_t> tokens = first_slots(length);
   for (const AttentionCase& c : cases()) {
     SCOPED_TRACE(describe(c));
-    AttentionWorld whole(c);
+    AttentionWorld whole(on_one_thread(c));
     const std::vector<float> expected = whole.run({chain(tokens, 0, length)});
     for (const int64_t chunk : {1, 2, 3, 7, 8, 9, 16, 17}) {
       AttentionWorld world(c);
@@ -87,7 +93,7 @@ TEST(AttentionExact, A1SequencesOfABatchDoNotSeeEachOther) {
   for (const AttentionCase& c : cases()) {
     SCOPED_TRACE(describe(c));
     AttentionWorld together(c);
-    AttentionWorld apart(c);
+    AttentionWorld apart(on_one_thread(c));
     std::vector<SequenceRows> prompts;
     std::vector<SequenceRows> trees;
     for (size_t s = 0; s < lengths.size(); ++s) {
@@ -115,7 +121,7 @@ TEST(AttentionExact, ContentsOfUnseenSlotsDoNotMatter) {
   for (const AttentionCase& c : cases()) {
     SCOPED_TRACE(describe(c));
     const std::vector<int64_t> tokens = first_slots(21);
-    AttentionWorld clean(c);
+    AttentionWorld clean(on_one_thread(c));
     AttentionWorld dirty(c);
     // What earlier requests left behind, the worst first.
     const float left[] = {kNan, kInf, -kInf, 3e38f, -3e38f};
@@ -158,7 +164,7 @@ TEST(AttentionExact, ValuesOutsideTheWindowDoNotLeak) {
     const std::vector<int64_t> tokens = first_slots(40);
     for (const float bad : {kNan, kInf, -kInf}) {
       AttentionWorld world(c);
-      AttentionWorld clean(c);
+      AttentionWorld clean(on_one_thread(c));
       world.special[{'v', 3}] = bad;
       world.special[{'k', 3}] = bad;
       const std::vector<float> out = world.run({chain(tokens, 0, 40)});
@@ -177,7 +183,7 @@ TEST(AttentionExact, NanInAQueryStaysInItsRow) {
     SCOPED_TRACE(describe(c));
     const std::vector<int64_t> tokens = first_slots(20);
     AttentionWorld world(c);
-    AttentionWorld clean(c);
+    AttentionWorld clean(on_one_thread(c));
     world.special[{'q', 9}] = kNan;
     const std::vector<float> out = world.run({chain(tokens, 0, 20)});
     const std::vector<float> want = clean.run({chain(tokens, 0, 20)});
@@ -217,7 +223,7 @@ TEST(AttentionExact, MovedTokensEqualAChain) {
     SCOPED_TRACE(describe(c));
     for (const int64_t prompt : {7, 14, 16}) {
       AttentionWorld world(c);
-      AttentionWorld plain(c);
+      AttentionWorld plain(on_one_thread(c));
       std::vector<int64_t> tokens = first_slots(prompt);
       const RandomTree tree(prompt, 25, 1000, static_cast<uint64_t>(prompt));
       size_t deepest = 0;

@@ -50,7 +50,8 @@ TEST_P(RowIndependence, A1LinearRowAloneEqualsRowAmongOthers) {
         const Tensor add = backend->from_host(n, outputs, residual.data() + first * outputs);
         return host(*backend, backend->linear(in, *w, bias.get(), &add));
       };
-      for (int64_t r = 0; r < kRows; ++r) {
+      // Rows alone on several threads: some of them, since every loop is a handshake.
+      for (int64_t r = 0; r < kRows; r += threads == 1 ? 1 : 16) {
         const std::vector<float> alone = run(r, 1);
         if (!have_expected) std::copy(alone.begin(), alone.end(), expected.begin() + r * outputs);
         ASSERT_TRUE(same_bits(alone, row_of(expected, outputs, r)))
