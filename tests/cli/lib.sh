@@ -1,5 +1,5 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Helpers of the command-line tests. Sourced with the program and the source folder as arguments;
 # a test file calls `check` and friends and ends with `summary`.
 set -uo pipefail

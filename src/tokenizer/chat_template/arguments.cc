@@ -12,9 +12,10 @@ const JinjaValue* JinjaArgs::find(size_t position, std::string_view name) const 
   return nullptr;
 }
 
-JinjaValue JinjaArgs::get(size_t position, std::string_view name, JinjaValue otherwise) const {
+JinjaValue JinjaArgs::get(size_t position, std::string_view name,
+                          const JinjaValue& otherwise) const {
   const JinjaValue* found = find(position, name);
-  return found != nullptr ? *found : std::move(otherwise);
+  return found != nullptr ? *found : otherwise;
 }
 
 const JinjaValue& JinjaArgs::need(const JinjaContext& context, size_t position,
