@@ -74,9 +74,10 @@ TEST(ParseJson, LargeObjectsTakeLinearTime) {
     text += (i ? ",\"t" : "\"t") + std::to_string(i) + "\":" + std::to_string(i);
   }
   text += "}";
+  // Quadratic work would be 4e10 comparisons: hours, whatever the build and the load.
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(parse_json(text, "x").size(), 200000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(100));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct JinjaArgs {
   // The argument at this position or of this name, or null.
   const JinjaValue* find(size_t position, std::string_view name) const;
   // The same with a default.
-  JinjaValue get(size_t position, std::string_view name, JinjaValue otherwise) const;
+  JinjaValue get(size_t position, std::string_view name, const JinjaValue& otherwise) const;
   // Error unless it is there.
   const JinjaValue& need(const JinjaContext& context, size_t position, std::string_view name) const;
   // Its truth, integer (or an error), or text (or an error).

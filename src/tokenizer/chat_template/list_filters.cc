@@ -92,6 +92,7 @@ JinjaValue sort(JinjaContext& context, const JinjaValue& value, const JinjaArgs&
   }
   const std::vector<JinjaValue> given = items_of(context, value);
   std::vector<JinjaValue> keys;
+  keys.reserve(given.size());
   for (const JinjaValue& item : given) {
     keys.push_back(sort_key(context, item, attribute, args.get_bool(1, "case_sensitive", false)));
   }
