@@ -208,7 +208,8 @@ TEST_P(CpuBackendTest, TopKOrdersByValueThenLowerId) {
   const std::vector<float> x = {1, 5, 5, -kInf, 5, 2, -0.0f, 0.0f};
   const auto ids = [&](int k) {
     std::vector<int32_t> out;
-    for (const TopEntry& e : backend_->top_k(tensor(1, 8, x), k)[0]) {
+    const auto rows = backend_->top_k(tensor(1, 8, x), k);
+    for (const TopEntry& e : rows[0]) {
       EXPECT_EQ(e.value, x[static_cast<size_t>(e.id)]);
       out.push_back(e.id);
     }
