@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 usage() {
   cat <<'TEXT'
 usage: scripts/test.sh [all|fast]
-  all    static checks, every test, sanitizers, fuzzing (default; about half an hour on two cores)
+  all    static checks, every test, sanitizers (default; about half an hour on two cores)
   fast   the tests that need no model, in the release build (under a minute once built)
 TEXT
 }
@@ -53,14 +53,7 @@ step "clang-tidy"
 ./scripts/lint.sh tidy
 
 step "address and undefined-behaviour sanitizers"
-configure_and_build asan
-ctest --test-dir build-asan -L fast -j "$jobs" --output-on-failure
-
-step "thread sanitizer"
-./scripts/tsan.sh
-
-step "fuzzing"
-./scripts/fuzz.sh 180
+./scripts/asan.sh
 
 step "all tests"
 ctest --test-dir build -j "$jobs" --output-on-failure
