@@ -27,6 +27,7 @@ JinjaValue strip(JinjaContext& context, const JinjaValue& self, const JinjaArgs&
 
 JinjaValue text_list(JinjaContext& context, std::vector<MarkedText> parts) {
   std::vector<JinjaValue> items;
+  items.reserve(parts.size());
   for (MarkedText& part : parts) items.push_back(context.text(std::move(part)));
   return context.list(std::move(items));
 }
