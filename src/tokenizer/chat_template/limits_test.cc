@@ -2,7 +2,7 @@
 // F7, B9: a hostile or unsupported template ends in one clear error, in bounded time and stack.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "tokenizer/chat_template/render_for_test.h"
 
@@ -22,11 +22,11 @@ ErrorCode code_of(const std::string& source) {
 }
 
 TEST(ChatTemplateLimits, BillionTurnsStop) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // processor time: the machine may be busy otherwise
   EXPECT_EQ(code_of("{% for a in range(1000) %}{% for b in range(1000) %}{% for c in range(1000) %}"
                     "{% endfor %}{% endfor %}{% endfor %}"),
             ErrorCode::kExhausted);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
   EXPECT_EQ(code_of("{% for a in range(1000000000) %}{% endfor %}"), ErrorCode::kExhausted);
   EXPECT_EQ(code_of("{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}"),
             ErrorCode::kExhausted);
