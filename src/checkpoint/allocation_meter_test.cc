@@ -21,6 +21,14 @@ thread_local size_t total = 0;
   throw std::bad_alloc();
 }
 
+// The library's own version would allocate elsewhere than the operator delete below frees.
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

