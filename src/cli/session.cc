@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/session.h"
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress.h"
@@ -38,7 +38,7 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options) {
 }
 
 Session open_session(const CommonOptions& options, EngineOptions engine) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   Session session;
   auto backend = make_backend(options);
   session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
@@ -52,8 +52,7 @@ Session open_session(const CommonOptions& options, EngineOptions engine) {
   engine.context = options.context;
   engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
   session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
-  const auto end = std::chrono::steady_clock::now();
-  session.load_ms = std::chrono::duration<double, std::milli>(end - begin).count();
+  session.load_ms = ms_since(begin);
   return session;
 }
 

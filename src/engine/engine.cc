@@ -2,9 +2,9 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine/sequence.h"
 #include "speculation/tree/token_tree.h"
@@ -12,10 +12,6 @@
 
 namespace clover {
 namespace {
-
-double ms_between(Sequence::Clock::time_point begin, Sequence::Clock::time_point end) {
-  return std::chrono::duration<double, std::milli>(end - begin).count();
-}
 
 int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
 
@@ -119,7 +115,7 @@ bool Engine::step() {
   admit();
   retire();
   if (running_.empty()) return false;
-  const auto begin = Sequence::Clock::now();
+  const auto begin = Clock::now();
   StepRows step;
   int64_t budget = options_.prefill_rows;
   for (auto& sequence : running_) {
@@ -128,14 +124,14 @@ bool Engine::step() {
     if (rows == 0) continue;
     if (sequence->reading()) budget -= rows;
     if (!pool_->reserve(sequence->id(), rows)) {
-      fail_sequence(*sequence, "out of KV memory");
+      sequence->finish(FinishReason::kError, "out of KV memory");
       continue;
     }
     add_rows(*sequence, rows, step);
   }
   if (!step.parts.empty()) {
     const ForwardResult result = model_->forward(step.batch, *kv_);
-    const double verify_ms = ms_between(begin, Sequence::Clock::now());
+    const double verify_ms = ms_since(begin);
     stats_.verify_ms += verify_ms;
     finish_step(step, result, verify_ms);
     ++stats_.steps;
@@ -158,7 +154,7 @@ void Engine::finish_step(const StepRows& step, const ForwardResult& result, doub
     }
     (was_reading ? stats.prefill_ms : stats.verify_ms) += verify_ms;
     if (part.reading || sequence.finished()) continue;
-    const auto begin = Sequence::Clock::now();
+    const auto begin = Clock::now();
     const auto draw = [&](int32_t node, std::span<const int32_t> pending) {
       const auto row = static_cast<size_t>(part.first_row + part.rows - 1 + node);
       const float* logits = result.logits.row(result.logits_row[row]);
@@ -175,14 +171,10 @@ void Engine::finish_step(const StepRows& step, const ForwardResult& result, doub
     } catch (const Error& error) {
       sequence.finish(FinishReason::kError, error.what());
     }
-    const double sample_ms = ms_between(begin, Sequence::Clock::now());
+    const double sample_ms = ms_since(begin);
     stats.sample_ms += sample_ms;
     stats_.sample_ms += sample_ms;
   }
-}
-
-void Engine::fail_sequence(Sequence& sequence, const std::string& message) {
-  sequence.finish(FinishReason::kError, message);
 }
 
 void Engine::retire() {

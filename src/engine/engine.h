@@ -71,7 +71,6 @@ class Engine {
   void admit();
   void add_rows(Sequence& sequence, int64_t rows, StepRows& step);
   void finish_step(const StepRows& step, const ForwardResult& result, double verify_ms);
-  void fail_sequence(Sequence& sequence, const std::string& message);
   void retire();
 
   std::shared_ptr<const Model> model_;

@@ -15,10 +15,6 @@ std::vector<int32_t> usable_eos(const Tokenizer& tokenizer, bool ignore, int32_t
   return ids;
 }
 
-double ms_since(Sequence::Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Sequence::Clock::now() - begin).count();
-}
-
 }  // namespace
 
 std::string_view finish_reason_name(FinishReason reason) {

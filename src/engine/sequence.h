@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/request.h"
 #include "engine/text_output.h"
 #include "sampling/sampling.h"
@@ -17,8 +17,6 @@ namespace clover {
 // nothing of any speculator.
 class Sequence {
  public:
-  using Clock = std::chrono::steady_clock;
-
   Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int64_t context, int32_t vocab);
 
   int64_t id() const { return id_; }

@@ -2,22 +2,17 @@
 #include "measure/decode_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "measure/spread.h"
 
 namespace clover {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
 
 // What one run over some questions adds up to.
 struct Tally {
@@ -103,14 +98,15 @@ Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin
 }
 
 std::vector<Prompt> render(const std::vector<Question>& questions, const Tokenizer& tokenizer) {
-  const auto source = tokenizer.chat_template();
+  std::optional<ChatTemplate> chat;
+  if (const auto source = tokenizer.chat_template()) chat = ChatTemplate::parse(*source);
   std::vector<Prompt> prompts;
   for (const Question& question : questions) {
     std::vector<TextSpan> text{{question.turns.front(), false}};
-    if (source) {
+    if (chat) {
       ChatRenderOptions render_options;
       const Json messages = {{{"role", "user"}, {"content", question.turns.front()}}};
-      text = ChatTemplate::parse(*source).render(messages, render_options);
+      text = chat->render(messages, render_options);
     }
     prompts.push_back({question.category, tokenizer.encode(text, {})});
   }

@@ -2,19 +2,17 @@
 #include "measure/kernel_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "measure/spread.h"
 
 namespace clover {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A set of matrices that is timed as one: a step passes over each once.
 struct Group {
@@ -61,7 +59,7 @@ double time_matrices(Backend& backend, const Group& group, int64_t rows) {
   }
   const auto begin = Clock::now();
   for (const MatrixPtr& matrix : group.matrices) backend.linear(inputs.at(matrix->cols()), *matrix);
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  return ms_since(begin);
 }
 
 // Whole passes over a chain of rows behind a context.
@@ -79,7 +77,7 @@ class StepTimer {
     const Batch batch = chain(context_, rows, true);
     const auto begin = Clock::now();
     model_.forward(batch, *kv_);
-    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    return ms_since(begin);
   }
 
  private:

@@ -8,8 +8,9 @@ m=$work/model
 tiny_model "$m" ',"chat_template":"{% for m in messages %}{{ m.content }}{% endfor %}"'
 
 # on_terminal COMMAND: its screen in $work/out; keys come from standard input.
+# `exec`: a shell that stays would take the Ctrl-C as well and report it as its own end.
 on_terminal() {
-  TERM=xterm timeout 60 script -qec "$1" /dev/null >"$work/out" 2>"$work/err"
+  TERM=xterm SHELL=/bin/sh timeout 60 script -qec "exec $1" /dev/null >"$work/out" 2>"$work/err"
   status=$?
   tr -d '\r' <"$work/out" >"$work/screen"
   : >"$work/out"  # the keys of the next one must not find this prompt

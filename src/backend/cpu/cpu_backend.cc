@@ -108,8 +108,7 @@ void multiply_segment(const KernelTable& kernels, const PackedMatrix::Segment& s
   out.y += segment.first_row;
   if (out.bias) out.bias += segment.first_row;
   if (out.residual) out.residual += segment.first_row;
-  const PanelKind kind = segment.view.kind;
-  if (kind == PanelKind::kNibbles || kind == PanelKind::kBytes) {
+  if (segment.view.quantised()) {
     kernels.matmul_quantised(segment.view, panels, x.quantised, out);
   } else {
     kernels.matmul_float(segment.view, panels, x.floats, out);

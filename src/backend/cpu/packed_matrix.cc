@@ -12,8 +12,6 @@
 namespace clover {
 namespace {
 
-bool is_float(PanelKind kind) { return kind != PanelKind::kNibbles && kind != PanelKind::kBytes; }
-
 PanelKind float_kind(DType type) {
   switch (type) {
     case DType::kF32:
@@ -95,7 +93,8 @@ void put_codes(const PanelView& view, const uint8_t* codes, int64_t lane, uint8_
 }
 
 // Scales and minima are kept as float16: exact for the formats that store them so; products of
-// k-quants lose at most 2^-11 of themselves, far below the quantisation step.
+// k-quants lose at most 2^-11 of themselves (below 2^-14, at most 2^-25), far below the
+// quantisation step.
 uint16_t to_half(float value, std::atomic<bool>& overflow) {
   if (!(std::abs(value) <= 65504.0f)) overflow.store(true, std::memory_order_relaxed);
   return f32_to_f16(value);
@@ -159,7 +158,7 @@ std::shared_ptr<const PackedMatrix> PackedMatrix::pack(std::span<const WeightVie
     std::atomic<bool> overflow{false};
     pool.parallel_for(view.panels(), [&](int64_t p, int) {
       uint8_t* panel = data + p * view.panel_bytes;
-      if (!is_float(view.kind)) {
+      if (view.quantised()) {
         pack_quantised(part, view, p, panel, overflow);
       } else if (view.kind == PanelKind::kF32) {
         pack_floats<uint32_t>(part, p, panel);
@@ -187,7 +186,7 @@ int64_t PackedMatrix::bytes() const {
 
 bool PackedMatrix::wants_quantised() const {
   return std::any_of(segments_.begin(), segments_.end(),
-                     [](const Segment& s) { return !is_float(s.view.kind); });
+                     [](const Segment& s) { return s.view.quantised(); });
 }
 
 void PackedMatrix::unpack_row(int64_t row, float* out) const {
@@ -203,7 +202,7 @@ void PackedMatrix::unpack_row(int64_t row, float* out) const {
       std::memcpy(out + c, panel + at * 4, 4);
       continue;
     }
-    if (is_float(view.kind)) {
+    if (!view.quantised()) {
       uint16_t bits;
       std::memcpy(&bits, panel + at * 2, 2);
       out[c] = view.kind == PanelKind::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);

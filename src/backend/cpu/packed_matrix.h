@@ -33,7 +33,7 @@ class PackedMatrix : public Matrix {
   int64_t bytes() const override;
   std::string type_name() const override { return type_name_; }
   std::span<const Segment> segments() const { return segments_; }
-  // Multiply-accumulates per row of input, and bytes read, for benchmarks.
+  // Multiply-accumulates per row of input, for benchmarks.
   int64_t macs() const { return rows_ * cols_; }
   // Any segment whose inputs have to be quantised, any that takes them as floats.
   bool wants_quantised() const;

@@ -32,6 +32,7 @@ struct PanelView {
   const uint8_t* data = nullptr;
   int64_t panel_bytes = 0;
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
+  bool quantised() const { return kind == PanelKind::kNibbles || kind == PanelKind::kBytes; }
   // Of the quantised kinds, in bytes.
   int64_t code_bytes() const { return kind == PanelKind::kNibbles ? 256 : 512; }
   int64_t scale_bytes() const { return 32 / group * kPanelRows * 2; }
@@ -131,7 +132,7 @@ struct KernelTable {
   // scratch: attention_scratch() floats.
   void (*attention_f16)(const AttentionTile& tile, float* scratch);
   void (*attention_f32)(const AttentionTile& tile, float* scratch);
-  // n values as float16, nearest even; finite values beyond its range are clamped to it.
+  // n values as float16, nearest even; beyond its range the nearest finite value, for NaN too.
   void (*to_f16)(const float* x, int64_t n, uint16_t* out);
   // Reads n bytes (a multiple of 256) and returns something that depends on all of them.
   int32_t (*read_memory)(const uint8_t* p, int64_t n);
@@ -139,7 +140,7 @@ struct KernelTable {
   // 8 bits and 12 * 16 in float32. `sink` takes the results.
   int64_t (*peak_int8)(int64_t rounds, int32_t* sink);
   int64_t (*peak_float)(int64_t rounds, float* sink);
-  // log(sum(exp(x))) of n values, and the maximum.
+  // log(sum(exp(x))) of n values.
   float (*log_sum_exp)(const float* x, int64_t n);
 };
 
