@@ -54,6 +54,8 @@ struct ObservedSequence {
 struct ObservedPass {
   const Tensor& hidden;                        // [R, D] before the final norm
   std::span<const int32_t> tokens;             // [R] of the batch, rejected drafts among them
+  std::span<const int32_t> parents;            // [R] the batch's: row of the token before, or -1:
+                                               // that token is ObservedSequence::tokens[first - 1]
   std::span<const int32_t> top_rows;           // rows with logits, and
   std::span<const std::vector<TopEntry>> top;  // their needs().top_k largest raw logits, descending
   std::span<const ObservedSequence> sequences;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/speculators/draft_round.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace clover {
+
+void DraftRound::start(size_t sequences) {
+  sequences_ = sequences;
+  nodes_.clear();
+}
+
+int32_t DraftRound::add(std::span<const DraftNode> nodes) {
+  const int32_t first = size();
+  for (const DraftNode& node : nodes) {
+    if (node.sequence < 0 || static_cast<size_t>(node.sequence) >= sequences_)
+      fail(ErrorCode::kInvalidArgument, "draft node of sequence {} in a round of {}", node.sequence,
+           sequences_);
+    if (node.parent < -1 || node.parent >= first ||
+        (node.parent >= 0 && this->node(node.parent).sequence != node.sequence))
+      fail(ErrorCode::kInvalidArgument, "draft node {} is no earlier node of sequence {}",
+           node.parent, node.sequence);
+  }
+  nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+  return first;
+}
+
+void DraftRound::context(int32_t number, std::span<const int32_t> committed, size_t length,
+                         std::vector<int32_t>& out) const {
+  out.clear();
+  int32_t at = number;
+  for (; node(at).parent >= 0 && out.size() < length; at = node(at).parent)
+    out.push_back(node(at).token);
+  const size_t known = std::min(length - out.size(), committed.size());
+  for (size_t i = 0; i < known; ++i) out.push_back(committed[committed.size() - 1 - i]);
+  std::reverse(out.begin(), out.end());
+}
+
+}  // namespace clover
