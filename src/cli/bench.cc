@@ -27,7 +27,18 @@ struct DecodeVerb {
   CommonOptions common;
   DecodeBenchOptions bench;
   std::string questions;
+  std::vector<std::string> methods = {"none", "ngram+recycle"};
 };
+
+// "SPECULATORS" or "SPECULATORS@TREE".
+DecodeMethod parse_method(const std::string& text) {
+  const size_t at = text.rfind('@');
+  DecodeMethod method;
+  method.name = text;
+  method.speculators = open_speculators(text.substr(0, at));
+  if (at != std::string::npos) method.tree = TreePolicy::parse(text.substr(at + 1));
+  return method;
+}
 
 void finish(const CommonOptions& common, const Session& session, Json result) {
   if (common.json.empty()) return;
@@ -70,6 +81,8 @@ int run_decode(const DecodeVerb& verb) {
   const std::vector<Question> questions = read_questions(verb.questions);
   const Session session = open_session(verb.common);
   DecodeBenchOptions bench = verb.bench;
+  bench.methods.clear();
+  for (const std::string& method : verb.methods) bench.methods.push_back(parse_method(method));
   bench.engine.context = session.engine->context();
   bench.engine.kv_type = verb.common.kv_type == "f32" ? DType::kF32 : DType::kF16;
   ProgressBar bar("measuring", verb.common.quiet);
@@ -138,7 +151,8 @@ void add_decode(CLI::App& bench, Action& action) {
                   "JSON lines with turns (as Spec-Bench) or prompt")
       ->required()
       ->type_name("FILE");
-  verb.add_option("--methods", b.methods, "methods to compare: none")
+  verb.add_option("--methods", options->methods,
+                  "what drafts, as -s, each with @TREE if not auto (default none,ngram+recycle)")
       ->delimiter(',')
       ->type_name("NAME,…");
   verb.add_option("--batch", b.batches, "sequences at once, separated by commas")

@@ -32,6 +32,8 @@ constexpr int64_t kAnswerShare = 4;
 struct ChatOptions {
   CommonOptions common;
   SamplingParams sampling;
+  SpeculationOptions speculation;
+  bool show_accepted = false;
   std::string system;
   int64_t max_tokens = -1;
 };
@@ -39,9 +41,7 @@ struct ChatOptions {
 class Chat {
  public:
   Chat(const ChatOptions& options, const Session& session)
-      : options_(options),
-        session_(session),
-        conversation_(*session.checkpoint, *session.tokenizer) {
+      : options_(options), session_(session), conversation_(*session.tokenizer) {
     conversation_.set_system(options.system);
   }
 
@@ -133,7 +133,8 @@ void Chat::answer(const std::string& question) {
   request.prompt = fitting_prompt();
   request.sampling = options_.sampling;
   request.max_tokens = options_.max_tokens;
-  const Answer answer = stream_answer(*session_.engine, std::move(request), options_.common.quiet);
+  const Answer answer = stream_answer(*session_.engine, std::move(request),
+                                      {options_.common.quiet, options_.show_accepted});
   print("\n");
   if (answer.finish == FinishReason::kError)
     fail(ErrorCode::kExhausted, "the answer failed: {}", answer.error);
@@ -144,7 +145,7 @@ void Chat::answer(const std::string& question) {
 }
 
 int chat(const ChatOptions& options) {
-  const Session session = open_session(options.common);
+  const Session session = open_session(options.common, options.speculation);
   Chat(options, session).run();
   return 0;
 }
@@ -159,6 +160,8 @@ void add_chat(CLI::App& program, Action& action) {
   add_number<int64_t>(verb, "-n,--max-tokens", options->max_tokens,
                       "tokens of an answer, at most (default: what the context holds)", 0);
   add_sampling_options(verb, options->sampling);
+  add_speculation_options(verb, options->speculation);
+  verb.add_flag("--show-accepted", options->show_accepted, "colour the tokens that were drafted");
   add_engine_options(verb, options->common);
   add_quiet_option(verb, options->common);
   verb.callback([options, &action] { action = [options] { return chat(*options); }; });

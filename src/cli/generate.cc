@@ -25,6 +25,8 @@ struct GenerateOptions {
   CommonOptions common;
   TextInput input;
   SamplingParams sampling;
+  SpeculationOptions speculation;
+  bool show_accepted = false;
   bool chat = false;
   bool parse_special = false;
   std::string system;
@@ -37,7 +39,7 @@ struct GenerateOptions {
 std::vector<TokenId> make_prompt(const GenerateOptions& options, const Session& session,
                                  std::string text) {
   if (!options.chat) return session.tokenizer->encode(text, options.parse_special);
-  Conversation conversation(*session.checkpoint, *session.tokenizer);
+  Conversation conversation(*session.tokenizer);
   conversation.set_system(options.system);
   conversation.add("user", std::move(text));
   return conversation.prompt();
@@ -61,7 +63,7 @@ Json result_json(const Session& session, const GenerateOptions& options, const A
                  {"token_ids", std::move(ids)},
                  {"finish_reason", finish_reason_name(answer.finish)},
                  {"usage", usage_json(answer.stats)},
-                 {"speculation", speculation_json(answer.stats, "none")},
+                 {"speculation", speculation_json(answer.stats, session.speculators)},
                  {"timing_ms", timing_json(answer.stats, session.load_ms)},
                  {"tokens_per_second", decode_speed(answer.stats)},
                  {"machine", machine_json(session)},
@@ -75,9 +77,10 @@ int generate(const GenerateOptions& options) {
   std::optional<AtomicFile> json;
   if (!options.common.json.empty()) json.emplace(options.common.json);
   std::string text = read_text(options.input, options.common.quiet);
-  const Session session = open_session(options.common);
+  const Session session = open_session(options.common, options.speculation);
   Request request = make_request(options, make_prompt(options, session, std::move(text)));
-  const Answer answer = stream_answer(*session.engine, std::move(request), options.common.quiet);
+  const Answer answer = stream_answer(*session.engine, std::move(request),
+                                      {options.common.quiet, options.show_accepted});
   if (isatty(STDOUT_FILENO) == 1) print("\n");
   if (!options.common.quiet && isatty(STDERR_FILENO) == 1) print_statistics(answer.stats);
   if (answer.finish == FinishReason::kError)
@@ -116,6 +119,9 @@ void add_generate(CLI::App& program, Action& action) {
                   kMaxLogprobs)
       ->needs(json);
   verb.add_flag("--ignore-eos", o.ignore_eos, "go on after the end-of-text token");
+  add_speculation_options(verb, o.speculation);
+  verb.add_flag("--show-accepted", o.show_accepted,
+                "colour the tokens that were drafted (on a terminal)");
   add_engine_options(verb, o.common);
   add_quiet_option(verb, o.common);
   verb.callback([options, &action] { action = [options] { return generate(*options); }; });

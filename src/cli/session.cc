@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint.h"
 
 namespace clover {
 namespace {
@@ -37,22 +38,38 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options) {
   return make_cpu_backend({options.threads, options.isa});
 }
 
+namespace {
+
+// Nothing stays mapped of the files: what the session needs of them is copied or repacked.
+void load_model(const CommonOptions& options, std::shared_ptr<Backend> backend, Session& session) {
+  const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(model_path(options));
+  session.files = checkpoint->files();
+  session.tokenizer = load_tokenizer(*checkpoint);
+  ProgressBar bar("loading", options.quiet);
+  session.model = Model::load(*checkpoint, std::move(backend), ProgressBar::callback, &bar);
+}
+
+}  // namespace
+
 Session open_session(const CommonOptions& options, EngineOptions engine) {
   const auto begin = Clock::now();
   Session session;
   auto backend = make_backend(options);
   session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
-  session.checkpoint = open_checkpoint(model_path(options));
-  session.tokenizer = load_tokenizer(*session.checkpoint);
-  {
-    ProgressBar bar("loading", options.quiet);
-    session.model =
-        Model::load(*session.checkpoint, std::move(backend), ProgressBar::callback, &bar);
-  }
+  load_model(options, std::move(backend), session);
   engine.context = options.context;
   engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
   session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
   session.load_ms = ms_since(begin);
+  return session;
+}
+
+Session open_session(const CommonOptions& options, const SpeculationOptions& speculation) {
+  EngineOptions engine;
+  engine.speculators = open_speculators(speculation.speculators);
+  engine.tree = TreePolicy::parse(speculation.tree);
+  Session session = open_session(options, std::move(engine));
+  session.speculators = speculation.speculators;
   return session;
 }
 
@@ -72,8 +89,7 @@ Json machine_json(const Session& session) {
 }
 
 Json model_json(const Session& session) {
-  return {{"name", session.model->config().name},
-          {"sha256", checkpoint_sha256(*session.checkpoint)}};
+  return {{"name", session.model->config().name}, {"sha256", files_sha256(session.files)}};
 }
 
 std::string json_text(const Json& result) {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
-#include "checkpoint/checkpoint.h"
 #include "cli/options.h"
+#include "cli/speculators.h"
 #include "engine/engine.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
@@ -17,12 +17,13 @@ namespace clover {
 
 // A loaded model with what belongs to it. Members are destroyed in reverse order, the engine first.
 struct Session {
-  std::unique_ptr<Checkpoint> checkpoint;
+  std::vector<std::string> files;  // of the weights; closed once the model is loaded
   std::unique_ptr<Tokenizer> tokenizer;
   std::shared_ptr<const Model> model;
   std::unique_ptr<Engine> engine;
-  std::string isa;     // the instruction set in use
-  double load_ms = 0;  // from opening the files to an engine that is ready
+  std::string isa;          // the instruction set in use
+  std::string speculators;  // as -s names them
+  double load_ms = 0;       // from opening the files to an engine that is ready
 };
 
 // Path of the model that the options name: as given, or the default model under models/ in the
@@ -35,6 +36,8 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options);
 // Opens the model, its tokenizer and an engine, with a progress bar on a terminal.
 // `engine.context` and `engine.kv_type` come from the options, the rest is the caller's.
 Session open_session(const CommonOptions& options, EngineOptions engine = {});
+// The same with what drafts.
+Session open_session(const CommonOptions& options, const SpeculationOptions& speculation);
 
 // The parts of a result file that every verb has: {cpu, isa, threads} and {name, sha256}. Hashing
 // reads the whole model.

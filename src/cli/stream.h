@@ -6,9 +6,14 @@
 
 namespace clover {
 
+struct StreamOptions {
+  bool quiet = false;          // no progress bar
+  bool show_accepted = false;  // colour drafted tokens where standard output is a terminal
+};
+
 // Runs a request to its end, or to Ctrl-C, and writes its text to standard output as it comes.
 // Errors as Engine::submit, and kIo when standard output cannot be written.
-Answer stream_answer(Engine& engine, Request request, bool quiet);
+Answer stream_answer(Engine& engine, Request request, const StreamOptions& options);
 
 // One line about an answer on standard error, for people.
 void print_statistics(const RequestStats& stats);

@@ -2,12 +2,11 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine/sequence.h"
-#include "speculation/tree/token_tree.h"
 #include "tokenizer/utf8.h"
 
 namespace clover {
@@ -20,20 +19,18 @@ void check_range(int64_t value, int64_t low, int64_t high, const char* name) {
     fail(ErrorCode::kInvalidArgument, "{} must be {} to {}, not {}", name, low, high, value);
 }
 
-}  // namespace
-
-// The batch of one step, and which rows belong to whom.
-struct Engine::StepRows {
-  struct Part {
-    Sequence* sequence;
-    int64_t first_row;
-    int64_t rows;
-    bool reading;    // a chunk of the prompt
-    TokenTree tree;  // otherwise
-  };
+// A pass of `rows` rows behind nothing: a root and its children, as a tree of drafts would be.
+Batch star(std::span<const int32_t> blocks, int64_t rows) {
   Batch batch;
-  std::vector<Part> parts;
-};
+  batch.tokens.assign(static_cast<size_t>(rows), 0);
+  batch.parents.assign(static_cast<size_t>(rows), 0);
+  batch.parents.front() = -1;
+  batch.wants_logits.assign(static_cast<size_t>(rows), 1);
+  batch.sequences.push_back({blocks, 0, 0, rows});
+  return batch;
+}
+
+}  // namespace
 
 Engine::Engine(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
                const EngineOptions& options)
@@ -46,9 +43,29 @@ Engine::Engine(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
   const int64_t blocks = blocks_for(context_) * options.max_sequences;
   kv_ = model_->backend().make_kv_store(model_->kv_shape(blocks, options.kv_type));
   pool_ = std::make_unique<KvBlockPool>(blocks, kKvBlockTokens);
+  if (!options.speculators.empty()) make_drafter();
 }
 
 Engine::~Engine() = default;
+
+void Engine::make_drafter() {
+  const SpeculatorHost host{model_, pool_->total_blocks(), options_.kv_type};
+  std::vector<std::unique_ptr<Speculator>> speculators;
+  for (const SpeculatorFactory& factory : options_.speculators)
+    speculators.push_back(factory(host));
+  // The pool is empty still: a pass may use any of its blocks.
+  std::vector<int32_t> blocks(static_cast<size_t>(pool_->total_blocks()));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const int64_t slots = std::ssize(blocks) * kKvBlockTokens;
+  const auto pass = [&](int64_t rows) {
+    const Batch batch = star(blocks, std::min(rows, slots));
+    const auto begin = Clock::now();
+    model_->forward(batch, *kv_);
+    return ms_since(begin);
+  };
+  drafter_ =
+      std::make_unique<Drafter>(std::move(speculators), options_.tree, CostCurve::measure(pass));
+}
 
 int64_t Engine::submit(Request request) {
   const auto vocab = static_cast<int32_t>(model_->config().vocab);
@@ -91,23 +108,72 @@ void Engine::admit() {
       continue;
     }
     pool_->create(sequence.id());
+    if (drafter_) drafter_->begin(sequence.id());
     running_.push_back(std::move(*next));
     next = waiting_.erase(next);
   }
 }
 
-void Engine::add_rows(Sequence& sequence, int64_t rows, StepRows& step) {
-  Batch& batch = step.batch;
-  const int64_t committed = pool_->committed(sequence.id());
-  const int64_t first = batch.rows();
-  const bool reading = sequence.unread() > rows;
-  for (int64_t i = 0; i < rows; ++i) {
-    batch.tokens.push_back(sequence.tokens()[static_cast<size_t>(committed + i)]);
-    batch.parents.push_back(static_cast<int32_t>(i == 0 ? -1 : first + i - 1));
-    batch.wants_logits.push_back(!reading && i == rows - 1 ? 1 : 0);
+// The slots of a tree, as large as it may become. Returns the drafts that have room, -1 when there
+// is no room for the root.
+int64_t Engine::reserve_drafts(const Sequence& sequence) {
+  int64_t drafts = 0;
+  if (drafter_) {
+    const int64_t wanted = sequence.request().max_drafts;
+    drafts = drafter_->max_nodes();
+    if (wanted >= 0) drafts = std::min(drafts, wanted);
+    drafts = std::min(drafts, context_ - std::ssize(sequence.tokens()));
+    if (sequence.remaining() < 2) drafts = 0;
   }
-  batch.sequences.push_back({pool_->blocks(sequence.id()), committed, first, rows});
-  step.parts.push_back({&sequence, first, rows, reading, TokenTree(batch.tokens.back())});
+  if (drafts > 0 && pool_->reserve(sequence.id(), 1 + drafts)) return drafts;
+  return pool_->reserve(sequence.id(), 1) ? 0 : -1;
+}
+
+// Prompt chunks and, behind them, the trees of the sequences that draw.
+StepRows Engine::plan_step() {
+  StepRows step;
+  std::vector<Sequence*> drawing;
+  std::vector<DraftRequest> requests;
+  int64_t budget = options_.prefill_rows;
+  for (auto& owned : running_) {
+    Sequence& sequence = *owned;
+    const int64_t committed = pool_->committed(sequence.id());
+    if (sequence.reading()) {
+      const int64_t rows = std::min(sequence.unread(), budget);
+      if (rows == 0) continue;
+      budget -= rows;
+      if (pool_->reserve(sequence.id(), rows)) {
+        step.add_prompt(sequence, committed, rows);
+      } else {
+        sequence.finish(FinishReason::kError, "out of KV memory");
+      }
+      continue;
+    }
+    const int64_t drafts = reserve_drafts(sequence);
+    if (drafts < 0) {
+      sequence.finish(FinishReason::kError, "out of KV memory");
+      continue;
+    }
+    drawing.push_back(&sequence);
+    DraftRequest request;
+    request.sequence = {sequence.id(), sequence.tokens(), pool_->blocks(sequence.id()), drafts};
+    request.max_nodes = drafts;
+    request.max_depth = sequence.remaining() - 1;
+    requests.push_back(request);
+  }
+  if (drawing.empty()) return step;
+  std::vector<TokenTree> trees;
+  if (drafter_) {
+    const auto begin = Clock::now();
+    trees = drafter_->draft(requests, step.prompt_rows);
+    add_draft_time(drawing, ms_since(begin));
+  }
+  for (size_t i = 0; i < drawing.size(); ++i) {
+    Sequence& sequence = *drawing[i];
+    step.add_tree(sequence, pool_->committed(sequence.id()),
+                  drafter_ ? std::move(trees[i]) : TokenTree(sequence.tokens().back()));
+  }
+  return step;
 }
 
 bool Engine::step() {
@@ -116,65 +182,124 @@ bool Engine::step() {
   retire();
   if (running_.empty()) return false;
   const auto begin = Clock::now();
-  StepRows step;
-  int64_t budget = options_.prefill_rows;
-  for (auto& sequence : running_) {
-    const int64_t rows =
-        sequence->reading() ? std::min(sequence->unread(), budget) : static_cast<int64_t>(1);
-    if (rows == 0) continue;
-    if (sequence->reading()) budget -= rows;
-    if (!pool_->reserve(sequence->id(), rows)) {
-      sequence->finish(FinishReason::kError, "out of KV memory");
-      continue;
-    }
-    add_rows(*sequence, rows, step);
-  }
+  StepRows step = plan_step();
   if (!step.parts.empty()) {
+    // Blocks are looked up once no reservation can move them any more.
+    for (const StepRows::Part& part : step.parts)
+      step.batch.sequences.push_back(
+          {pool_->blocks(part.sequence->id()), part.committed, part.first_row, part.rows});
+    const auto pass = Clock::now();
     const ForwardResult result = model_->forward(step.batch, *kv_);
-    const double verify_ms = ms_since(begin);
-    stats_.verify_ms += verify_ms;
-    finish_step(step, result, verify_ms);
-    ++stats_.steps;
-    stats_.rows += step.batch.rows();
+    const double pass_ms = ms_since(pass);
+    finish_step(step, result, pass_ms);
+    if (drafter_) observe(step, result);
+    if (drafter_ && step.prompt_rows == 0)
+      drafter_->timed(step.batch.rows(), pass_ms, ms_since(begin) - pass_ms);
   }
   retire();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return !running_.empty() || !waiting_.empty();
 }
 
-void Engine::finish_step(const StepRows& step, const ForwardResult& result, double verify_ms) {
-  const int64_t vocab = model_->config().vocab;
-  for (const StepRows::Part& part : step.parts) {
+void Engine::finish_step(StepRows& step, const ForwardResult& result, double pass_ms) {
+  ++stats_.steps;
+  stats_.rows += step.batch.rows();
+  stats_.prompt_rows += step.prompt_rows;
+  stats_.verify_ms += pass_ms;
+  for (StepRows::Part& part : step.parts) {
     Sequence& sequence = *part.sequence;
-    RequestStats& stats = sequence.stats();
-    const bool was_reading = sequence.reading();
-    pool_->commit_prefix(sequence.id(), part.rows);
-    if (was_reading) {
-      sequence.mark_read(part.rows);
-      stats_.prompt_rows += part.rows;
-    }
-    (was_reading ? stats.prefill_ms : stats.verify_ms) += verify_ms;
-    if (part.reading || sequence.finished()) continue;
+    (part.prompt ? sequence.stats().prefill_ms : sequence.stats().verify_ms) += pass_ms;
     const auto begin = Clock::now();
-    const auto draw = [&](int32_t node, std::span<const int32_t> pending) {
-      const auto row = static_cast<size_t>(part.first_row + part.rows - 1 + node);
-      const float* logits = result.logits.row(result.logits_row[row]);
-      return sequence.draw({logits, static_cast<size_t>(vocab)},
-                           part.tree.depths[static_cast<size_t>(node)], pending);
-    };
-    int64_t drawn = 0;
-    const auto stop = [&](int32_t token) { return sequence.ends(token, ++drawn); };
-    try {
-      const WalkResult walked = walk(part.tree, draw, stop);
-      ++stats.target_steps;
-      stats_.tokens += static_cast<int64_t>(walked.draws.size());
-      sequence.accept(walked);
-    } catch (const Error& error) {
-      sequence.finish(FinishReason::kError, error.what());
-    }
+    verify(part, result);
     const double sample_ms = ms_since(begin);
-    stats.sample_ms += sample_ms;
+    sequence.stats().sample_ms += sample_ms;
     stats_.sample_ms += sample_ms;
   }
+}
+
+// Draws down the part's tree and commits what was accepted.
+void Engine::verify(StepRows::Part& part, const ForwardResult& result) {
+  Sequence& sequence = *part.sequence;
+  if (part.prompt) {
+    pool_->commit_prefix(sequence.id(), part.rows);
+    sequence.mark_read(part.rows);
+  }
+  if (!part.draws || sequence.finished()) return;
+  const auto vocab = static_cast<size_t>(model_->config().vocab);
+  const int64_t root_row = part.first_row + part.rows - part.tree.size();
+  const auto draw = [&](int32_t node, std::span<const int32_t> pending) {
+    const float* logits =
+        result.logits.row(result.logits_row[static_cast<size_t>(root_row + node)]);
+    return sequence.draw({logits, vocab}, part.tree.depths[static_cast<size_t>(node)], pending);
+  };
+  int64_t drawn = 0;
+  const auto stop = [&](int32_t token) { return sequence.ends(token, ++drawn); };
+  try {
+    part.walked = walk(part.tree, draw, stop);
+    if (!part.prompt) commit(part);
+    stats_.tokens += std::ssize(part.walked.draws);
+    sequence.accept(part.walked, part.tree);
+  } catch (const Error& error) {
+    sequence.finish(FinishReason::kError, error.what());
+  }
+}
+
+// Keeps the keys and values of the accepted path and gives back the rest.
+void Engine::commit(const StepRows::Part& part) {
+  std::vector<int64_t> slots;
+  for (const int32_t node : part.walked.path) slots.push_back(part.committed + node);
+  std::vector<KvStore::Move> moves;
+  for (const KvMove& move : pool_->commit(part.sequence->id(), slots))
+    moves.push_back({move.from, move.to});
+  if (!moves.empty()) kv_->move(moves);
+  stats_.drafted += part.tree.size() - 1;
+  stats_.accepted += std::ssize(part.walked.path) - 1;
+}
+
+// Tells the speculators what the pass saw and what became of their drafts.
+void Engine::observe(const StepRows& step, const ForwardResult& result) {
+  const auto begin = Clock::now();
+  std::vector<DraftOutcome> outcomes;
+  std::vector<std::vector<int32_t>> numbers;  // keeps what the views below show
+  std::vector<ObservedSequence> sequences;
+  numbers.reserve(2 * step.parts.size());
+  std::vector<Sequence*> drawing;
+  for (const StepRows::Part& part : step.parts) {
+    const Sequence& sequence = *part.sequence;
+    std::vector<int32_t> drawn;
+    for (const Draw& draw : part.walked.draws) drawn.push_back(draw.id);
+    if (!part.prompt) {
+      numbers.push_back(std::move(drawn));
+      outcomes.push_back({part.walked.path, numbers.back()});
+      drawing.push_back(part.sequence);
+    }
+    if (sequence.finished()) continue;
+    std::vector<int32_t> rows;
+    const int64_t kept = part.prompt ? part.rows : std::ssize(part.walked.path);
+    for (int64_t i = 0; i < kept; ++i)
+      rows.push_back(static_cast<int32_t>(
+          part.first_row + (part.prompt ? i : part.walked.path[static_cast<size_t>(i)])));
+    numbers.push_back(std::move(rows));
+    sequences.push_back({sequence.id(), sequence.tokens(), pool_->blocks(sequence.id()),
+                         part.committed, numbers.back()});
+  }
+  if (!drawing.empty()) drafter_->learn(outcomes);
+  std::vector<std::vector<TopEntry>> top;
+  std::vector<int32_t> top_rows;
+  const int top_k = drafter_->needs().top_k;
+  if (top_k > 0 && result.logits.rows() > 0) {
+    top = model_->backend().top_k(result.logits, top_k);
+    for (int32_t row = 0; row < step.batch.rows(); ++row)
+      if (result.logits_row[static_cast<size_t>(row)] >= 0) top_rows.push_back(row);
+  }
+  drafter_->observe(
+      {result.hidden, step.batch.tokens, step.batch.parents, top_rows, top, sequences});
+  add_draft_time(drawing, ms_since(begin));
+}
+
+void Engine::add_draft_time(std::span<Sequence* const> drawing, double ms) {
+  stats_.draft_ms += ms;
+  for (Sequence* sequence : drawing) sequence->stats().draft_ms += ms;
 }
 
 void Engine::retire() {
@@ -186,7 +311,11 @@ void Engine::retire() {
       stats.other_ms = std::max(0.0, stats.total_ms - stats.prefill_ms - stats.draft_ms -
                                          stats.verify_ms - stats.sample_ms);
       finished_[(*it)->id()] = std::move(stats);
-      if (pool_->contains((*it)->id())) pool_->release((*it)->id());
+      if ((*it)->failure() && !failure_) failure_ = (*it)->failure();
+      if (pool_->contains((*it)->id())) {
+        pool_->release((*it)->id());
+        if (drafter_) drafter_->end((*it)->id());
+      }
     }
     list->erase(keep, list->end());
   }

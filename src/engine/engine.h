@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/request.h"
+#include "engine/sequence.h"
+#include "engine/step_rows.h"
 #include "kv/block_pool.h"
 #include "model/model.h"
+#include "speculation/planner/drafter.h"
 #include "tokenizer/tokenizer.h"
 
 namespace clover {
@@ -19,6 +24,8 @@ struct EngineOptions {
   int64_t max_sequences = 1;   // sequences that run at once
   int64_t prefill_rows = 256;  // prompt rows of one pass, at most
   DType kv_type = DType::kF16;
+  std::vector<SpeculatorFactory> speculators = {};  // share one tree; none: plain decoding
+  TreePolicy tree = {};
 };
 
 struct EngineStats {
@@ -26,8 +33,10 @@ struct EngineStats {
   int64_t rows = 0;
   int64_t prompt_rows = 0;  // of them, rows that read a prompt
   int64_t tokens = 0;       // drawn
-  double draft_ms = 0;
-  double verify_ms = 0;  // passes of the target
+  int64_t drafted = 0;      // drafts that passes checked
+  int64_t accepted = 0;     // of them, those that became text
+  double draft_ms = 0;      // speculators: proposing, choosing, learning
+  double verify_ms = 0;     // passes of the target
   double sample_ms = 0;
   int64_t running = 0;
   int64_t waiting = 0;
@@ -35,8 +44,6 @@ struct EngineStats {
   int64_t kv_blocks_free = 0;
   int64_t kv_bytes = 0;
 };
-
-class Sequence;
 
 // Runs requests on one model: admits them while there is room, reads prompts in chunks beside the
 // running sequences, and gives every running sequence one pass per step. One owner thread calls it;
@@ -57,7 +64,8 @@ class Engine {
   // Ends a request within the current step: its output gets finish = kCancelled. Unknown ids
   // (already finished) are ignored.
   void cancel(int64_t id);
-  // One pass over everything that is due. False when there was nothing to do.
+  // One pass over everything that is due. False when there was nothing to do. Throws what an
+  // on_output threw, after the step; the engine can go on.
   bool step();
   // Steps until every request has finished.
   void run();
@@ -67,10 +75,15 @@ class Engine {
   EngineStats engine_stats() const;
 
  private:
-  struct StepRows;
   void admit();
-  void add_rows(Sequence& sequence, int64_t rows, StepRows& step);
-  void finish_step(const StepRows& step, const ForwardResult& result, double verify_ms);
+  void make_drafter();
+  StepRows plan_step();
+  int64_t reserve_drafts(const Sequence& sequence);
+  void finish_step(StepRows& step, const ForwardResult& result, double pass_ms);
+  void verify(StepRows::Part& part, const ForwardResult& result);
+  void commit(const StepRows::Part& part);
+  void observe(const StepRows& step, const ForwardResult& result);
+  void add_draft_time(std::span<Sequence* const> drawing, double ms);
   void retire();
 
   std::shared_ptr<const Model> model_;
@@ -82,6 +95,8 @@ class Engine {
   std::vector<std::unique_ptr<Sequence>> waiting_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::map<int64_t, RequestStats> finished_;
+  std::unique_ptr<Drafter> drafter_;  // null: plain decoding
+  std::exception_ptr failure_;        // of an on_output, to be thrown when the step is done
   int64_t next_id_ = 1;
   EngineStats stats_;
 };

@@ -19,8 +19,9 @@ std::string_view finish_reason_name(FinishReason reason);  // "", "stop", "lengt
 struct OutputToken {
   TokenId id = -1;
   float logprob = 0.0f;  // valid where the request asked for log-probabilities
-  std::vector<TokenLogprob> top;
-  bool drafted = false;  // a speculator had proposed it
+  std::vector<TokenLogprob> top = {};
+  bool drafted = false;    // a speculator had proposed it
+  int64_t text_bytes = 0;  // of Output::text, those that came with this token
 };
 
 // What became known in one step.
@@ -38,8 +39,10 @@ struct Request {
   std::vector<std::string> stop;  // stop strings: valid UTF-8, none empty
   int top_logprobs = -1;          // -1: no log-probabilities
   bool ignore_eos = false;
+  int64_t max_drafts = -1;  // drafted tokens of one step, at most; 0: no speculation; -1: no limit
   // Called from Engine::step with every piece of output; the last has finish set. Must not call the
-  // engine back except cancel().
+  // engine back except cancel(). What it throws ends this request (it is not called again), and
+  // comes out of Engine::step once the step is done for all others.
   std::function<void(const Output&)> on_output;
 };
 

@@ -64,14 +64,29 @@ bool Sequence::ends(TokenId token, int64_t drawn_in_step) const {
   return is_eos(token) || drawn_ + drawn_in_step >= max_tokens_;
 }
 
-void Sequence::accept(const WalkResult& result) {
+void Sequence::count(const WalkResult& result, const TokenTree& tree) {
+  const auto depth = static_cast<size_t>(*std::max_element(tree.depths.begin(), tree.depths.end()));
+  const size_t accepted = result.path.size() - 1;
+  ++stats_.target_steps;
+  stats_.drafted += tree.size() - 1;
+  stats_.accepted += static_cast<int64_t>(accepted);
+  if (stats_.drafted_at_depth.size() < depth) {
+    stats_.drafted_at_depth.resize(depth);
+    stats_.accepted_at_depth.resize(depth);
+  }
+  for (size_t d = 0; d < depth; ++d) ++stats_.drafted_at_depth[d];
+  for (size_t d = 0; d < accepted; ++d) ++stats_.accepted_at_depth[d];
+}
+
+void Sequence::accept(const WalkResult& result, const TokenTree& tree) {
   if (drawn_ == 0) stats_.ttft_ms = ms_since(submitted_);
+  count(result, tree);
   for (size_t i = 0; i < result.draws.size(); ++i) {
     const Draw& draw = result.draws[i];
     tokens_.push_back(draw.id);
     sampler_.commit(draw.id);
     ++drawn_;
-    OutputToken token{draw.id, draw.logprob, draw.top, i + 1 < result.path.size()};
+    OutputToken token{draw.id, draw.logprob, draw.top, result.drafted[i] != 0};
     const bool eos = is_eos(draw.id);
     const bool stopped = output_.push(std::move(token), eos);
     if (eos || stopped) {
@@ -100,7 +115,13 @@ void Sequence::send(bool all) {
   output.error = error_;
   stats_.total_ms = ms_since(submitted_);
   const bool news = !output.text.empty() || !output.tokens.empty() || all;
-  if (news && request_.on_output) request_.on_output(output);
+  if (!news || !request_.on_output || failure_) return;
+  try {
+    request_.on_output(output);
+  } catch (...) {
+    failure_ = std::current_exception();
+    finish_ = FinishReason::kError;
+  }
 }
 
 }  // namespace clover

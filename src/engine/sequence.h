@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -34,17 +36,19 @@ class Sequence {
   // Draws the token after `tree` node with this sequence's sampler.
   Draw draw(std::span<const float> logits, int32_t depth, std::span<const int32_t> pending) const;
   bool ends(TokenId token, int64_t drawn_in_step) const;
-  // Takes over the tokens of a verified step and sends output. `drafted[i]` marks draws that a
-  // draft had proposed.
-  void accept(const WalkResult& result);
+  // Takes over the tokens of a verified step and sends output.
+  void accept(const WalkResult& result, const TokenTree& tree);
   // Ends the sequence and sends what is left.
   void finish(FinishReason reason, const std::string& error = {});
   RequestStats& stats() { return stats_; }
   const Request& request() const { return request_; }
+  // What on_output threw; null when nothing.
+  std::exception_ptr failure() const { return failure_; }
 
  private:
   bool is_eos(TokenId token) const;
   void send(bool all);
+  void count(const WalkResult& result, const TokenTree& tree);
 
   int64_t id_;
   Request request_;
@@ -57,6 +61,7 @@ class Sequence {
   int64_t max_tokens_ = 0;
   FinishReason finish_ = FinishReason::kNone;
   std::string error_;
+  std::exception_ptr failure_;
   RequestStats stats_;
   Clock::time_point submitted_;
 };

@@ -42,7 +42,7 @@ class Script {
     const auto stop = [&](int32_t token) { return sequence_->ends(token, ++drawn); };
     const WalkResult result = walk(tree, draw, stop);
     said_ += result.draws.size();
-    sequence_->accept(result);
+    sequence_->accept(result, tree);
   }
   const Answer& run(size_t block) {
     while (!sequence_->finished() && said_ < text_.size()) step(block);

@@ -56,6 +56,8 @@ Output TextOutput::take(bool all) {
     // A token that has no text yet, being part of a character, may belong to a stop string.
     const bool kept = stop_.empty() || token_begin_ < text_begin_;
     if (!all && (!kept || token->text_end > text_begin_)) break;
+    const size_t end = std::min(token->text_end, text_begin_);
+    token->token.text_bytes = static_cast<int64_t>(end - std::min(token_begin_, end));
     token_begin_ = token->text_end;
     output.tokens.push_back(std::move(token->token));
   }

@@ -105,6 +105,7 @@ std::vector<Prompt> render(const std::vector<Question>& questions, const Tokeniz
     std::vector<TextSpan> text{{question.turns.front(), false}};
     if (chat) {
       ChatRenderOptions render_options;
+      render_options.special_tokens = tokenizer.template_tokens();
       const Json messages = {{{"role", "user"}, {"content", question.turns.front()}}};
       text = chat->render(messages, render_options);
     }
@@ -132,27 +133,60 @@ double time_prompt(Engine& engine, const std::vector<Prompt>& prompts, int64_t t
 
 // One method at one batch size: its engine and its results so far.
 struct Cell {
-  std::string method;
+  const DecodeMethod* method = nullptr;
   int64_t batch = 1;
   std::unique_ptr<Engine> engine;
-  std::map<std::string, std::vector<Tally>> runs;  // by category; "all" too
+  std::map<std::string, std::vector<Tally>> runs;  // by category, "all" too; one per repeat
   std::vector<double> prompt_speed;
 };
 
-void run_cell(Cell& cell, const std::vector<Prompt>& prompts, const DecodeBenchOptions& options) {
-  std::map<std::string, Tally> tallies;
+// A new engine that has run once: the first pass touches scratch memory and KV pages for the first
+// time. What it ran is no question of the bench.
+std::unique_ptr<Engine> warm_engine(const std::shared_ptr<const Model>& model,
+                                    const Tokenizer& tokenizer, const Cell& cell,
+                                    EngineOptions options) {
+  options.max_sequences = cell.batch;
+  options.speculators = cell.method->speculators;
+  options.tree = cell.method->tree;
+  auto engine = std::make_unique<Engine>(model, tokenizer, options);
+  const auto vocab = static_cast<uint64_t>(tokenizer.vocab_size());
+  for (int64_t s = 0; s < cell.batch; ++s) {
+    Request request;
+    for (uint64_t i = 0; i < 32; ++i)
+      request.prompt.push_back(
+          static_cast<TokenId>(random_bits(stream_key(0, static_cast<uint64_t>(s)), i) % vocab));
+    request.max_tokens = 16;
+    request.ignore_eos = true;
+    engine->submit(std::move(request));
+  }
+  engine->run();
+  return engine;
+}
+
+// One repeat over all questions for the cells of one batch size, group by group.
+void run_repeat(std::span<Cell> cells, const std::vector<Prompt>& prompts, int64_t repeat,
+                const DecodeBenchOptions& options) {
+  const auto batch = static_cast<size_t>(cells.front().batch);
+  for (Cell& cell : cells) cell.runs["all"].emplace_back();
   for (size_t begin = 0; begin < prompts.size();) {
-    const size_t end = std::min(begin + static_cast<size_t>(cell.batch), prompts.size());
-    const Tally tally = run_group(*cell.engine, prompts, begin, end, options);
-    tallies["all"].add(tally);
+    const size_t end = std::min(begin + batch, prompts.size());
     // Neighbours are of one category but for the last group of each, which counts for "all" only.
     const std::string& category = prompts[begin].category;
-    if (!category.empty() && prompts[end - 1].category == category) tallies[category].add(tally);
+    const bool pure = !category.empty() && prompts[end - 1].category == category;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      Cell& cell = cells[(i + begin / batch + static_cast<size_t>(repeat)) % cells.size()];
+      const Tally tally = run_group(*cell.engine, prompts, begin, end, options);
+      cell.runs["all"].back().add(tally);
+      if (!pure) continue;
+      std::vector<Tally>& runs = cell.runs[category];
+      runs.resize(static_cast<size_t>(repeat) + 1);
+      runs.back().add(tally);
+    }
     begin = end;
   }
-  for (auto& [category, tally] : tallies) cell.runs[category].push_back(std::move(tally));
-  if (options.prompt_tokens > 0)
-    cell.prompt_speed.push_back(time_prompt(*cell.engine, prompts, options.prompt_tokens));
+  for (Cell& cell : cells)
+    if (options.prompt_tokens > 0)
+      cell.prompt_speed.push_back(time_prompt(*cell.engine, prompts, options.prompt_tokens));
 }
 
 Json result_json(const Cell& cell, const Cell& baseline, const std::string& category) {
@@ -169,7 +203,8 @@ Json result_json(const Cell& cell, const Cell& baseline, const std::string& cate
   const auto per_step = [&](int64_t n) {
     return sum.steps > 0 ? static_cast<double>(n) / static_cast<double>(sum.steps) : 0.0;
   };
-  return {{"method", cell.method},
+  return {{"method", cell.method->name},
+          {"tree", cell.method->speculators.empty() ? "" : cell.method->tree.name()},
           {"batch", cell.batch},
           {"category", category},
           {"tokens_per_second", spread_json(speeds)},
@@ -188,9 +223,8 @@ Json result_json(const Cell& cell, const Cell& baseline, const std::string& cate
 }
 
 void check(const DecodeBenchOptions& options) {
-  for (const std::string& method : options.methods)
-    if (method != "none")
-      fail(ErrorCode::kInvalidArgument, "unknown method {}; this version measures none", method);
+  if (options.methods.empty() || options.batches.empty())
+    fail(ErrorCode::kInvalidArgument, "needs at least one method and one batch size");
   for (const int64_t batch : options.batches)
     if (batch < 1 || batch > 256)
       fail(ErrorCode::kInvalidArgument, "a batch must be 1 to 256, not {}", batch);
@@ -205,34 +239,32 @@ Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& to
                   const std::function<void(int64_t, int64_t)>& report) {
   check(options);
   const std::vector<Prompt> prompts = render(questions, tokenizer);
-  std::vector<Cell> cells;
-  for (const int64_t batch : options.batches)
-    for (const std::string& method : options.methods) {
-      Cell& cell = cells.emplace_back();
-      cell.method = method;
-      cell.batch = batch;
-      EngineOptions engine = options.engine;
-      engine.max_sequences = batch;
-      cell.engine = std::make_unique<Engine>(model, tokenizer, engine);
-      // Warm: the first pass touches scratch memory and KV pages for the first time.
-      run_group(*cell.engine, prompts, 0, 1, options);
+  std::vector<std::vector<Cell>> batches;
+  for (const int64_t batch : options.batches) {
+    std::vector<Cell>& cells = batches.emplace_back();
+    for (const DecodeMethod& method : options.methods) {
+      cells.emplace_back().method = &method;
+      cells.back().batch = batch;
     }
+  }
   int64_t done = 0;
-  const auto all = options.repeats * static_cast<int64_t>(cells.size());
+  const auto all = options.repeats * std::ssize(batches);
   for (int64_t repeat = 0; repeat < options.repeats; ++repeat)
-    for (Cell& cell : cells) {
-      run_cell(cell, prompts, options);
+    for (std::vector<Cell>& cells : batches) {
+      for (Cell& cell : cells) cell.engine = warm_engine(model, tokenizer, cell, options.engine);
+      run_repeat(cells, prompts, repeat, options);
+      for (Cell& cell : cells) cell.engine.reset();
       if (report) report(++done, all);
     }
   Json results = Json::array();
-  for (const Cell& cell : cells) {
-    const auto baseline = std::find_if(cells.begin(), cells.end(), [&](const Cell& c) {
-      return c.batch == cell.batch && c.method == "none";
-    });
-    const Cell& plain = baseline == cells.end() ? cell : *baseline;
-    results.push_back(result_json(cell, plain, "all"));
-    for (const auto& [category, runs] : cell.runs)
-      if (category != "all") results.push_back(result_json(cell, plain, category));
+  for (const std::vector<Cell>& cells : batches) {
+    const auto baseline = std::find_if(cells.begin(), cells.end(),
+                                       [](const Cell& c) { return c.method->speculators.empty(); });
+    for (const Cell& cell : cells) {
+      const Cell& plain = baseline == cells.end() ? cell : *baseline;
+      for (const auto& [category, runs] : cell.runs)
+        results.push_back(result_json(cell, plain, category));
+    }
   }
   return {{"results", std::move(results)},
           {"options",

@@ -14,8 +14,15 @@
 
 namespace clover {
 
+// One way of generating: what drafts, and which trees.
+struct DecodeMethod {
+  std::string name;
+  std::vector<SpeculatorFactory> speculators = {};
+  TreePolicy tree = {};
+};
+
 struct DecodeBenchOptions {
-  std::vector<std::string> methods = {"none"};
+  std::vector<DecodeMethod> methods = {{"none"}};
   std::vector<int64_t> batches = {1};
   int64_t repeats = 5;
   int64_t max_tokens = 128;
@@ -25,9 +32,10 @@ struct DecodeBenchOptions {
   EngineOptions engine;
 };
 
-// Speed of generation on a question file. Every repeat runs every method at every batch size once
-// (interleaved, so that a machine that drifts disturbs all alike). Questions go through the engine
-// in groups of the batch size.
+// Speed of generation on a question file. Questions go through the engine in groups of the batch
+// size; every repeat gives each group to all methods in turn (interleaved, so that a machine that
+// drifts disturbs all alike), starting with another method each time. Engines are made anew for
+// every repeat: speculators that learn must not have seen the questions.
 //
 // tokens_per_second counts the passes that only decode: tokens drawn in them over the time they
 // take, drafting and sampling included, prompts excluded. `report` is called with the number of

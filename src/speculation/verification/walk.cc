@@ -16,8 +16,9 @@ WalkResult walk(const TokenTree& tree,
     result.path.push_back(node);
     result.draws.push_back(std::move(drawn));
     pending.push_back(token);
-    if (stop(token)) break;
     node = tree.child(node, token);
+    result.drafted.push_back(node >= 0 ? 1 : 0);
+    if (stop(token)) break;
   }
   return result;
 }

@@ -14,8 +14,9 @@ namespace clover {
 
 // What a verified tree yields.
 struct WalkResult {
-  std::vector<int32_t> path;  // nodes whose tokens are now committed, root first
-  std::vector<Draw> draws;    // one per node of the path; the last is the token after it
+  std::vector<int32_t> path;     // nodes whose tokens are now committed, root first
+  std::vector<Draw> draws;       // one per node of the path; the last is the token after it
+  std::vector<uint8_t> drafted;  // per draw, whether the tree had proposed it
 };
 
 // Draw, then descend: at every node of the path the target draws its own token, and the walk goes
