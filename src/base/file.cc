@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -84,6 +86,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  const auto inside = [&](const std::byte* at) {
+    return !std::less<>()(at, data_) && !std::less<>()(data_ + size_, at);
+  };
+  if (part.empty() || !inside(part.data()) || !inside(part.data() + part.size())) return;
+  // Whole pages around the part: its neighbours lose nothing but a page that is mapped again.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(part.data() + part.size());
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {

@@ -21,6 +21,10 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Takes the pages of `part` out of this process's memory; for parts that were read once and are
+  // done with. They can still be read, and then come back from the file. Bytes that are not part of
+  // bytes() are left alone.
+  void release(std::span<const std::byte> part) const;
 
  private:
   std::string path_;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -53,6 +57,46 @@ TEST_F(FileTest, MapsWhatWasWritten) {
   second = MappedFile(path("b"));
   EXPECT_EQ(second.bytes().size(), 5u);
   EXPECT_EQ(second.path(), path("b"));
+}
+
+// Bytes of a mapping that are in this process's memory now.
+size_t resident(const MappedFile& file) {
+  std::ifstream maps("/proc/self/smaps");
+  size_t kilobytes = 0;
+  bool wanted = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(':') > line.find('-')) wanted = line.ends_with(file.path());
+    if (wanted && line.starts_with("Rss:")) kilobytes += std::stoul(line.substr(4));
+  }
+  return kilobytes * 1024;
+}
+
+TEST_F(FileTest, ReleasedPartsLeaveMemoryAndComeBack) {
+  constexpr size_t kSize = 1 << 20;
+  std::string text(kSize, 'x');
+  for (size_t i = 0; i < kSize; ++i) text[i] = static_cast<char>(i * 31 >> 8);
+  write_file(path("big"), text);
+  const MappedFile file(path("big"));
+  const auto same = [&] { return std::memcmp(file.bytes().data(), text.data(), kSize) == 0; };
+  EXPECT_TRUE(same());
+  EXPECT_EQ(resident(file), kSize);
+  file.release(file.bytes().subspan(100, kSize / 2));
+  EXPECT_LE(resident(file), kSize / 2);
+  EXPECT_TRUE(same());
+  file.release(file.bytes());
+  EXPECT_EQ(resident(file), 0u);
+  EXPECT_TRUE(same());
+}
+
+TEST_F(FileTest, ReleasesOnlyItsOwnBytes) {
+  write_file(path("a"), "text");
+  const MappedFile file(path("a"));
+  std::vector<std::byte> other(1 << 16, std::byte{7});
+  file.release(other);
+  file.release({file.bytes().data(), 1 << 20});
+  file.release({});
+  EXPECT_THAT(other, ::testing::Each(std::byte{7}));
+  EXPECT_EQ(static_cast<char>(file.bytes()[0]), 't');
 }
 
 TEST_F(FileTest, EmptyFileIsAnEmptySpan) {

@@ -53,6 +53,9 @@ class Checkpoint {
   virtual const TensorInfo* find(std::string_view name) const = 0;
   // Error(kNotFound) naming the tensor and the file when it is missing.
   const TensorInfo& at(std::string_view name) const;
+  // Says that a tensor's bytes have been used: they leave this process's memory until they are read
+  // again. No effect on tensors that are not of this checkpoint.
+  virtual void release(const TensorInfo&) const {}
 
   // GGUF metadata, in file order of the first split; empty for Hugging Face folders.
   virtual const std::vector<std::pair<std::string, MetaValue>>& metadata() const = 0;
@@ -79,7 +82,7 @@ class Checkpoint {
 // Errors: kNotFound, kCorrupt (with key or tensor and offset), kUnsupported (type, version).
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path);
 
-// Lower-case hexadecimal SHA-256 over the bytes of all tensor files in order.
-std::string checkpoint_sha256(const Checkpoint& checkpoint);
+// Lower-case hexadecimal SHA-256 over the bytes of the files in order. Errors as MappedFile.
+std::string files_sha256(std::span<const std::string> paths);
 
 }  // namespace clover

@@ -153,12 +153,12 @@ TEST(OpenCheckpoint, SaysWhatIsWrongWithThePath) {
 TEST(CheckpointSha256, IsThatOfTheFilesInOrder) {
   const std::string path = fixture_path("all_types.gguf");
   const std::string bytes = read_file(path, 1 << 20);
-  EXPECT_EQ(checkpoint_sha256(*open_checkpoint(path)), sha256_of(as_bytes(bytes)));
+  EXPECT_EQ(files_sha256(open_checkpoint(path)->files()), sha256_of(as_bytes(bytes)));
   const auto folder = open_checkpoint(fixture_path("folder"));
   std::string joined;
   for (const std::string& file : folder->files()) joined += read_file(file, 1 << 20);
   EXPECT_EQ(folder->files().size(), 2u);
-  EXPECT_EQ(checkpoint_sha256(*folder), sha256_of(as_bytes(joined)));
+  EXPECT_EQ(files_sha256(folder->files()), sha256_of(as_bytes(joined)));
 }
 
 MetaValue natural(uint64_t value) { return {MetaValue::Scalar(value)}; }

@@ -49,6 +49,9 @@ class GgufCheckpoint final : public Checkpoint {
   int64_t total_bytes() const override { return total_bytes_; }
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const TensorInfo* find(std::string_view name) const override { return index_.find(name); }
+  void release(const TensorInfo& tensor) const override {
+    for (const MappedFile& map : maps_) map.release(tensor.data);
+  }
   const Metadata& metadata() const override { return metadata_; }
   const Json* document(std::string_view) const override { return nullptr; }
   std::optional<std::string> side_file(std::string_view) const override { return std::nullopt; }

@@ -97,6 +97,9 @@ class HuggingFaceCheckpoint final : public Checkpoint {
   int64_t total_bytes() const override { return total_bytes_; }
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const TensorInfo* find(std::string_view name) const override { return index_.find(name); }
+  void release(const TensorInfo& tensor) const override {
+    for (const MappedFile& map : maps_) map.release(tensor.data);
+  }
   const std::vector<std::pair<std::string, MetaValue>>& metadata() const override {
     return metadata_;
   }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -15,9 +13,9 @@ namespace clover {
 // The messages of a chat and the model's template that makes a prompt of them.
 class Conversation {
  public:
-  // Both must outlive it. Error(kNotFound) when the model has no chat template; errors of
+  // The tokenizer must outlive it. Error(kNotFound) when the model has no chat template; errors of
   // ChatTemplate::parse.
-  Conversation(const Checkpoint& checkpoint, const Tokenizer& tokenizer);
+  explicit Conversation(const Tokenizer& tokenizer);
 
   void set_system(std::string text) { system_ = std::move(text); }
   const std::string& system() const { return system_; }
@@ -40,13 +38,8 @@ class Conversation {
   };
   const Tokenizer& tokenizer_;
   ChatTemplate template_;
-  std::map<std::string, std::string> special_tokens_;
   std::string system_;  // empty: none
   std::vector<Message> messages_;
 };
-
-// Names that a template may use ("bos_token", …) with the tokens' texts.
-std::map<std::string, std::string> special_token_texts(const Checkpoint& checkpoint,
-                                                       const Tokenizer& tokenizer);
 
 }  // namespace clover

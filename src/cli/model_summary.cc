@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "cli/conversation.h"
 #include "model/config.h"
 #include "tensor/quant.h"
 #include "tokenizer/tokenizer.h"
@@ -87,7 +86,7 @@ Json config_json(const ModelConfig& config) {
 Json tokenizer_json(const Checkpoint& checkpoint) {
   const auto tokenizer = load_tokenizer(checkpoint);
   Json special = Json::object();
-  for (const auto& [name, text] : special_token_texts(checkpoint, *tokenizer)) {
+  for (const auto& [name, text] : tokenizer->template_tokens()) {
     const auto id = tokenizer->find(text);
     special[name] = {{"text", text}, {"id", id ? Json(*id) : Json()}};
   }

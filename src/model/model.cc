@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
-#include <cmath>
 #include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "model/decoder_layer.h"
 #include "model/weights.h"
 
 namespace clover {
 namespace {
-
-// What all layers of one pass share.
-struct Pass {
-  const ModelConfig& config;
-  Backend& backend;
-  KvStore& kv;
-  AttentionPlan plan;
-  AttentionParams attention;
-  RopeAngles angles;
-};
 
 void check_tokens(const Batch& batch, const ModelConfig& config) {
   if (batch.tokens.empty()) fail(ErrorCode::kInvalidArgument, "batch has no rows");
@@ -49,51 +39,9 @@ void check_store(const Batch& batch, const ModelConfig& config, const KvShape& s
   }
 }
 
-AttentionParams attention_params(const ModelConfig& c, const std::vector<float>& alibi) {
-  return {.heads = c.heads,
-          .kv_heads = c.kv_heads,
-          .head_dim = c.head_dim,
-          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim))),
-          .window = c.window,
-          .alibi_slopes = alibi};
-}
-
-Tensor rotate(const Pass& p, Tensor x, int64_t heads) {
-  if (!p.config.rope) return x;
-  const RopeLayout layout = p.config.rope_adjacent ? RopeLayout::kAdjacent : RopeLayout::kHalves;
-  return p.backend.rope(std::move(x), heads, p.config.head_dim, p.angles, layout);
-}
-
-// x + Wo attention(q, k, v) with q, k and v from the normalised x: [R, D].
-Tensor attention_block(const Pass& p, const LayerWeights& w, int64_t layer, const Tensor& x) {
-  const ModelConfig& c = p.config;
-  Backend& b = p.backend;
-  const int64_t q_cols = c.heads * c.head_dim;
-  const int64_t kv_cols = c.kv_heads * c.head_dim;
-  Tensor qkv = b.linear(b.rms_norm(x, *w.attention_norm, c.norm_eps), *w.qkv, w.qkv_bias.get());
-  Tensor q, k;
-  if (w.q_norm) {
-    q = rotate(p, b.rms_norm(b.columns(qkv, 0, q_cols), *w.q_norm, c.norm_eps), c.heads);
-    k = rotate(p, b.rms_norm(b.columns(qkv, q_cols, kv_cols), *w.k_norm, c.norm_eps), c.kv_heads);
-  } else {
-    qkv = rotate(p, std::move(qkv), c.heads + c.kv_heads);  // q and k are neighbours
-    q = b.columns(qkv, 0, q_cols);
-    k = b.columns(qkv, q_cols, kv_cols);
-  }
-  const Tensor v = b.columns(qkv, q_cols + kv_cols, kv_cols);
-  const Tensor attended = b.attention(q, k, v, p.kv, layer, p.plan, p.attention);
-  return b.linear(attended, *w.output, nullptr, &x);
-}
-
-// x + Wdown (silu(Wgate h) * Wup h) with h the normalised x: [R, D].
-Tensor ffn_block(const Pass& p, const LayerWeights& w, const Tensor& x) {
-  Backend& b = p.backend;
-  const Tensor gate_up = b.linear(b.rms_norm(x, *w.ffn_norm, p.config.norm_eps), *w.gate_up);
-  return b.linear(b.swiglu(gate_up), *w.down, nullptr, &x);
-}
-
 // Logits of the rows that want them, in row order.
-void add_logits(const Batch& batch, const ModelWeights& w, const Pass& p, ForwardResult& result) {
+void add_logits(const Batch& batch, const ModelWeights& w, const DecoderPass& p,
+                ForwardResult& result) {
   std::vector<int32_t> rows;
   result.logits_row.assign(batch.tokens.size(), -1);
   for (size_t r = 0; r < batch.tokens.size(); ++r) {
@@ -121,15 +69,20 @@ std::shared_ptr<const Model> Model::load(const Checkpoint& checkpoint,
                                          void (*progress)(double, void*), void* progress_context) {
   ModelConfig config = read_model_config(checkpoint);
   const ModelTensors tensors = map_tensors(checkpoint, config);
-  auto weights = std::make_unique<const ModelWeights>(
-      load_weights(tensors, config, *backend, [&](double share) {
-        if (progress) progress(share, progress_context);
-      }));
+  const LoadListener listener = {
+      .progress =
+          [&](double share) {
+            if (progress) progress(share, progress_context);
+          },
+      .packed = [&](const std::string& tensor) { checkpoint.release(checkpoint.at(tensor)); }};
+  auto weights =
+      std::make_unique<const ModelWeights>(load_weights(tensors, config, *backend, listener));
   return std::shared_ptr<const Model>(
       new Model(std::move(config), std::move(backend), std::move(weights)));
 }
 
 const ModelConfig& Model::config() const { return config_; }
+const ModelWeights& Model::weights() const { return *weights_; }
 Backend& Model::backend() const { return *backend_; }
 int64_t Model::weight_bytes() const { return weights_->bytes(); }
 std::vector<MatrixPtr> Model::matrices() const {
@@ -150,11 +103,8 @@ ForwardResult Model::forward(const Batch& batch, KvStore& kv) const {
   const ModelWeights& w = *weights_;
   check_tokens(batch, config_);
   check_store(batch, config_, kv.shape());
-  AttentionPlan plan = make_attention_plan(batch);
-  RopeAngles angles = rope_angles(w.rope, plan.position);
-  const Pass pass{
-      config_,          *backend_, kv, std::move(plan), attention_params(config_, w.alibi),
-      std::move(angles)};
+  const AttentionPlan plan = make_attention_plan(batch);
+  const DecoderPass pass = make_decoder_pass(*this, kv, plan);
   Tensor x = backend_->embed(*w.embedding, batch.tokens);
   for (size_t i = 0; i < w.layers.size(); ++i) {
     x = attention_block(pass, w.layers[i], static_cast<int64_t>(i), x);

@@ -12,32 +12,42 @@
 namespace clover {
 namespace {
 
-template <typename Load>
-auto with_name(std::span<const MappedTensor> parts, const Load& load) {
-  std::vector<WeightView> views;
-  for (const MappedTensor& part : parts) views.push_back(part.view);
-  try {
-    return load(std::span<const WeightView>(views));
-  } catch (const Error& error) {
-    fail(error.code(), "tensor '{}': {}", parts.front().name, error.what());
+// Hands tensors to the backend.
+class Loader {
+ private:
+  template <typename Load>
+  auto load(std::span<const MappedTensor> parts, const Load& make) const {
+    std::vector<WeightView> views;
+    for (const MappedTensor& part : parts) views.push_back(part.view);
+    try {
+      auto made = make(std::span<const WeightView>(views));
+      for (const MappedTensor& part : parts) listener_.packed(part.name);
+      return made;
+    } catch (const Error& error) {
+      fail(error.code(), "tensor '{}': {}", parts.front().name, error.what());
+    }
   }
-}
 
-MatrixPtr load_matrix(Backend& backend, std::span<const MappedTensor> parts) {
-  return with_name(parts, [&](auto views) { return backend.load_matrix(views); });
-}
-MatrixPtr load_matrix(Backend& backend, const MappedTensor& tensor) {
-  return load_matrix(backend, std::span(&tensor, 1));
-}
 
-// Null when there are no parts.
-VectorPtr load_vector(Backend& backend, std::span<const MappedTensor> parts) {
-  if (parts.empty()) return nullptr;
-  return with_name(parts, [&](auto views) { return backend.load_vector(views); });
-}
-VectorPtr load_vector(Backend& backend, const MappedTensor& tensor) {
-  return load_vector(backend, std::span(&tensor, 1));
-}
+ public:
+  Loader(Backend& backend, const LoadListener& listener) : backend_(backend), listener_(listener) {}
+
+  MatrixPtr matrix(std::span<const MappedTensor> parts) const {
+    return load(parts, [&](auto views) { return backend_.load_matrix(views); });
+  }
+  MatrixPtr matrix(const MappedTensor& tensor) const { return matrix(std::span(&tensor, 1)); }
+
+  // Null when there are no parts.
+  VectorPtr vector(std::span<const MappedTensor> parts) const {
+    if (parts.empty()) return nullptr;
+    return load(parts, [&](auto views) { return backend_.load_vector(views); });
+  }
+  VectorPtr vector(const MappedTensor& tensor) const { return vector(std::span(&tensor, 1)); }
+
+ private:
+  Backend& backend_;
+  const LoadListener& listener_;
+};
 
 double row_length(std::span<const float> row) {
   double sum = 0.0;
@@ -104,27 +114,27 @@ class UnitRows {
   std::vector<float> row_;
 };
 
-LayerWeights load_layer(const LayerTensors& t, Backend& backend) {
+LayerWeights load_layer(const LayerTensors& t, const Loader& load) {
   LayerWeights w;
-  w.attention_norm = load_vector(backend, t.attention_norm);
-  w.qkv = load_matrix(backend, t.qkv);
-  w.qkv_bias = load_vector(backend, t.qkv_bias);
-  w.q_norm = load_vector(backend, t.q_norm);
-  w.k_norm = load_vector(backend, t.k_norm);
-  w.output = load_matrix(backend, t.output);
-  w.ffn_norm = load_vector(backend, t.ffn_norm);
-  w.gate_up = load_matrix(backend, t.gate_up);
-  w.down = load_matrix(backend, t.down);
+  w.attention_norm = load.vector(t.attention_norm);
+  w.qkv = load.matrix(t.qkv);
+  w.qkv_bias = load.vector(t.qkv_bias);
+  w.q_norm = load.vector(t.q_norm);
+  w.k_norm = load.vector(t.k_norm);
+  w.output = load.matrix(t.output);
+  w.ffn_norm = load.vector(t.ffn_norm);
+  w.gate_up = load.matrix(t.gate_up);
+  w.down = load.matrix(t.down);
   return w;
 }
 
-MatrixPtr load_head(const ModelTensors& t, const ModelConfig& config, Backend& backend,
+MatrixPtr load_head(const ModelTensors& t, const ModelConfig& config, const Loader& load,
                     const MatrixPtr& embedding) {
   if (t.head.empty() && !config.normalised_head) return embedding;
   const MappedTensor& head = t.head.empty() ? t.embedding : t.head.front();
-  if (!config.normalised_head) return load_matrix(backend, head);
+  if (!config.normalised_head) return load.matrix(head);
   std::vector<std::byte> storage;
-  return load_matrix(backend, UnitRows(head).scaled(storage));
+  return load.matrix(UnitRows(head).scaled(storage));
 }
 
 }  // namespace
@@ -144,20 +154,21 @@ int64_t ModelWeights::bytes() const {
 }
 
 ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
-                          const std::function<void(double)>& progress) {
+                          const LoadListener& listener) {
+  const Loader load(backend, listener);
   ModelWeights weights;
   // The embedding and the head count as a layer each.
   const double steps = static_cast<double>(tensors.layers.size()) + 2.0;
   double done = 0.0;
-  const auto advance = [&] { progress(++done / steps); };
-  weights.embedding = load_matrix(backend, tensors.embedding);
+  const auto advance = [&] { listener.progress(++done / steps); };
+  weights.embedding = load.matrix(tensors.embedding);
   advance();
   for (const LayerTensors& layer : tensors.layers) {
-    weights.layers.push_back(load_layer(layer, backend));
+    weights.layers.push_back(load_layer(layer, load));
     advance();
   }
-  weights.final_norm = load_vector(backend, tensors.final_norm);
-  weights.head = load_head(tensors, config, backend, weights.embedding);
+  weights.final_norm = load.vector(tensors.final_norm);
+  weights.head = load_head(tensors, config, load, weights.embedding);
   weights.rope = make_rope_table(config);
   weights.alibi = alibi_slopes(config);
   weights.unused = tensors.unused;

@@ -36,9 +36,15 @@ struct ModelWeights {
   int64_t bytes() const;
 };
 
-// Repacks the tensors for the backend. `progress` is called with the share done, 0 … 1.
-// A backend's Error is passed on with the tensor's name in front.
+// Whom loading tells how it goes on.
+struct LoadListener {
+  std::function<void(double)> progress;                   // the share done, 0 … 1
+  std::function<void(const std::string& tensor)> packed;  // a tensor's bytes have been taken over
+};
+
+// Repacks the tensors for the backend. A backend's Error is passed on with the tensor's name in
+// front.
 ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
-                          const std::function<void(double)>& progress);
+                          const LoadListener& listener);
 
 }  // namespace clover

@@ -124,6 +124,12 @@ void set_special_ids(const GgufVocabulary& vocabulary, const TokenTable& table, 
   }
   add_known_end_tokens(table, traits.eos);
   traits.chat_template = vocabulary.checkpoint.meta_string("tokenizer.chat_template");
+  constexpr std::pair<const char*, const char*> kTemplateNames[] = {{"bos", "bos_token"},
+                                                                    {"eos", "eos_token"},
+                                                                    {"unknown", "unk_token"},
+                                                                    {"padding", "pad_token"}};
+  for (const auto& [key, name] : kTemplateNames)
+    if (const auto id = vocabulary.id(key)) traits.template_tokens[name] = table.at(*id).bytes;
 }
 
 std::unique_ptr<Tokenizer> byte_level_bpe(const GgufVocabulary& vocabulary) {

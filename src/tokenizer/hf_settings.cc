@@ -75,6 +75,7 @@ void read_tokenizer_config(const Json& config, HfSettings& settings) {
   settings.bos_token = token_text(config, "bos_token");
   settings.eos_token = token_text(config, "eos_token");
   settings.unk_token = token_text(config, "unk_token");
+  settings.pad_token = token_text(config, "pad_token");
   settings.add_bos = optional_bool(config, "add_bos_token");
   settings.add_eos = optional_bool(config, "add_eos_token");
   settings.legacy = json_bool(config, "legacy", true);
@@ -111,6 +112,13 @@ void apply_settings(const HfSettings& settings, const TokenTable& table,
     if (*settings.add_eos && eos) traits.suffix = {*eos};
   }
   if (settings.chat_template) traits.chat_template = settings.chat_template;
+  const std::pair<const char*, const std::optional<std::string>&> named[] = {
+      {"bos_token", settings.bos_token},
+      {"eos_token", settings.eos_token},
+      {"unk_token", settings.unk_token},
+      {"pad_token", settings.pad_token}};
+  for (const auto& [name, text] : named)
+    if (text) traits.template_tokens[name] = *text;
 }
 
 AddedToken added_token_from_json(const Json& node) {
@@ -133,6 +141,7 @@ HfSettings read_hf_settings(const Checkpoint& checkpoint) {
     if (!settings.bos_token) settings.bos_token = token_text(*map, "bos_token");
     if (!settings.eos_token) settings.eos_token = token_text(*map, "eos_token");
     if (!settings.unk_token) settings.unk_token = token_text(*map, "unk_token");
+    if (!settings.pad_token) settings.pad_token = token_text(*map, "pad_token");
   }
   if (const Json* added = checkpoint.document("added_tokens.json")) {
     for (const auto& [text, id] : added->items()) {

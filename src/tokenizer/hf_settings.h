@@ -17,6 +17,7 @@ struct HfSettings {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
   std::optional<std::string> unk_token;
+  std::optional<std::string> pad_token;
   std::optional<int64_t> bos_id;  // generation_config.json or config.json
   std::vector<int64_t> eos_ids;   // both files' eos_token_id
   std::optional<bool> add_bos;    // nothing: as the tokenizer's post-processor says

@@ -46,6 +46,7 @@ TextTokenizer::TextTokenizer(TokenTable table, Traits traits)
   }
   std::sort(traits_.eos.begin(), traits_.eos.end());
   traits_.eos.erase(std::unique(traits_.eos.begin(), traits_.eos.end()), traits_.eos.end());
+  if (traits_.bos) traits_.template_tokens.try_emplace("bos_token", table_.at(*traits_.bos).bytes);
 }
 
 std::vector<TokenId> TextTokenizer::encode(std::span<const TextSpan> spans,

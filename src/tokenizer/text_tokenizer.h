@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ class TextTokenizer : public Tokenizer {
     std::vector<TokenId> prefix;  // put before every text (BOS)
     std::vector<TokenId> suffix;  // put behind every text (EOS)
     std::optional<std::string> chat_template;
+    std::map<std::string, std::string> template_tokens;  // BOS is added where it is missing
     bool strip_first_space = false;  // decoding drops one space at the start of the text
   };
 
@@ -38,6 +40,9 @@ class TextTokenizer : public Tokenizer {
   std::optional<TokenId> find(std::string_view text) const final { return table_.find(text); }
   std::string_view kind() const final { return traits_.kind; }
   std::optional<std::string> chat_template() const final { return traits_.chat_template; }
+  std::map<std::string, std::string> template_tokens() const final {
+    return traits_.template_tokens;
+  }
 
  protected:
   // Marks every added control token in the table.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,6 +63,9 @@ class Tokenizer {
   virtual std::string_view kind() const = 0;
   // The model's chat template source, if it has one.
   virtual std::optional<std::string> chat_template() const = 0;
+  // The special tokens that a chat template may name, with their texts: "bos_token", "eos_token",
+  // "unk_token", "pad_token", as far as the model has them.
+  virtual std::map<std::string, std::string> template_tokens() const { return {}; }
 };
 
 // From GGUF keys, or from tokenizer.json (preferred) or tokenizer.model of a Hugging Face folder.
