@@ -164,6 +164,12 @@ class Backend {
                            const AttentionParams& params) = 0;
   // silu(gate) * up of x = [gate | up]: [R, cols / 2].
   virtual Tensor swiglu(const Tensor& x) = 0;
+  // silu(x) (+ residual): [R, cols].
+  virtual Tensor silu(const Tensor& x, const Tensor* residual = nullptr) = 0;
+  // Attention over a single key, weighted by likeness: per head (cols / heads columns)
+  // cos(q, k) * v (+ residual), where cos(q, k) = q·k / (max(|q|, 1e-8) max(|k|, 1e-8)): [R, cols].
+  virtual Tensor cosine_gate(const Tensor& q, const Tensor& k, const Tensor& v, int64_t heads,
+                             const Tensor* residual = nullptr) = 0;
   virtual Tensor add(const Tensor& a, const Tensor& b) = 0;
   virtual Tensor scale(const Tensor& x, float factor) = 0;
   // Rows of x in the order of `rows`: [rows.size(), cols].

@@ -201,6 +201,27 @@ Tensor CpuBackend::swiglu(const Tensor& x) {
   return out;
 }
 
+Tensor CpuBackend::silu(const Tensor& x, const Tensor* residual) {
+  Tensor out = empty(x.rows(), x.cols());
+  const FloatRows add = residual ? rows_of(*residual) : FloatRows{};
+  for_rows(x.rows(), x.cols(),
+           [&](Range rows) { kernels_.silu(rows_of(x), add, rows, out.data(), out.stride()); });
+  return out;
+}
+
+Tensor CpuBackend::cosine_gate(const Tensor& q, const Tensor& k, const Tensor& v, int64_t heads,
+                               const Tensor* residual) {
+  if (heads < 1 || q.cols() % heads != 0)
+    fail(ErrorCode::kInvalidArgument, "{} columns do not split into {} heads", q.cols(), heads);
+  Tensor out = empty(q.rows(), q.cols());
+  const GateInputs in{rows_of(q), rows_of(k), rows_of(v),
+                      residual ? rows_of(*residual) : FloatRows{}};
+  for_rows(q.rows(), 3 * q.cols(), [&](Range rows) {
+    kernels_.cosine_gate(in, rows, q.cols() / heads, out.data(), out.stride());
+  });
+  return out;
+}
+
 Tensor CpuBackend::add(const Tensor& a, const Tensor& b) {
   Tensor out = empty(a.rows(), a.cols());
   for_rows(a.rows(), a.cols(), [&](Range rows) {

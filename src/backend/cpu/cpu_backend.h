@@ -43,6 +43,9 @@ class CpuBackend : public Backend {
   Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, KvStore& kv, int64_t layer,
                    const AttentionPlan& plan, const AttentionParams& params) override;
   Tensor swiglu(const Tensor& x) override;
+  Tensor silu(const Tensor& x, const Tensor* residual) override;
+  Tensor cosine_gate(const Tensor& q, const Tensor& k, const Tensor& v, int64_t heads,
+                     const Tensor* residual) override;
   Tensor add(const Tensor& a, const Tensor& b) override;
   Tensor scale(const Tensor& x, float factor) override;
   Tensor gather_rows(const Tensor& x, std::span<const int32_t> rows) override;

@@ -160,5 +160,41 @@ TEST(RowIndependenceOfRows, A1NormAndSwiglu) {
   }
 }
 
+// The gates of speculators, on rows alone and together, with strided inputs.
+TEST(RowIndependenceOfRows, A1SiluAndCosineGate) {
+  const int64_t cols = 576;
+  const int64_t heads = 9;
+  const std::vector<float> x = Random(8).floats(33 * 3 * cols, 3.0f);
+  const std::vector<float> residual = Random(9).floats(33 * cols);
+  std::vector<float> gated;
+  std::vector<float> smooth;
+  for (const std::string& isa : cpu_isas()) {
+    for (const int threads : {1, 3}) {
+      const auto backend = make_cpu_backend({threads, isa});
+      const auto run = [&](int64_t first, int64_t n, std::vector<float>& gate,
+                           std::vector<float>& unit) {
+        const Tensor qkv = backend->from_host(n, 3 * cols, x.data() + first * 3 * cols);
+        const Tensor add = backend->from_host(n, cols, residual.data() + first * cols);
+        const Tensor q = backend->columns(qkv, 0, cols);
+        const Tensor k = backend->columns(qkv, cols, cols);
+        const Tensor v = backend->columns(qkv, 2 * cols, cols);
+        gate = host(*backend, backend->cosine_gate(q, k, v, heads, &add));
+        unit = host(*backend, backend->silu(v, &add));
+      };
+      std::vector<float> gates, units;
+      run(0, 33, gates, units);
+      if (gated.empty()) gated = gates;
+      if (smooth.empty()) smooth = units;
+      ASSERT_TRUE(same_bits(gates, gated)) << isa;
+      ASSERT_TRUE(same_bits(units, smooth)) << isa;
+      for (int64_t r = 0; r < 33; ++r) {
+        run(r, 1, gates, units);
+        ASSERT_TRUE(same_bits(gates, row_of(gated, cols, r)));
+        ASSERT_TRUE(same_bits(units, row_of(smooth, cols, r)));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace clover

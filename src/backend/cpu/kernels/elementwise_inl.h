@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +27,17 @@ struct Elementwise {
     float lanes[16];
     S::store(lanes, v);
     std::memcpy(p, lanes, static_cast<size_t>(n) * sizeof(float));
+  }
+  // The first n ≤ 16 values at p; the others are zero.
+  static inline F load_up_to(const float* p, int64_t n) {
+    return n == 16 ? S::load(p) : load_some(p, n);
+  }
+  static inline void store_up_to(float* p, int64_t n, F v) {
+    if (n == 16) {
+      S::store(p, v);
+    } else {
+      store_some(p, n, v);
+    }
   }
   static inline float sum_lanes(F v) {
     float l[16];
@@ -135,6 +147,59 @@ struct Elementwise {
       if (c < cols)
         store_some(dst + c, cols - c,
                    S::mul(silu(load_some(gate + c, cols - c)), load_some(up + c, cols - c)));
+    }
+  }
+
+  static void silu_rows(const FloatRows& x, const FloatRows& residual, Range rows, float* out,
+                        int64_t out_stride) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const float* src = x.x + r * x.stride;
+      const float* add = residual.x ? residual.x + r * residual.stride : nullptr;
+      float* dst = out + r * out_stride;
+      for (int64_t c = 0; c < x.cols; c += 16) {
+        const int64_t n = std::min<int64_t>(16, x.cols - c);
+        const F y = silu(load_up_to(src + c, n));
+        store_up_to(dst + c, n, add ? S::add(load_up_to(add + c, n), y) : y);
+      }
+    }
+  }
+
+  // Lengths are at least 1e-8 each, so that the likeness to a zero vector is zero.
+  static inline float cosine(const float* q, const float* k, int64_t n) {
+    F dot = S::zero();
+    F qq = S::zero();
+    F kk = S::zero();
+    for (int64_t c = 0; c < n; c += 16) {
+      const int64_t count = std::min<int64_t>(16, n - c);
+      const F a = load_up_to(q + c, count);
+      const F b = load_up_to(k + c, count);
+      dot = S::fma(a, b, dot);
+      qq = S::fma(a, a, qq);
+      kk = S::fma(b, b, kk);
+    }
+    const auto length = [](F squares) {
+      const float root = std::sqrt(sum_lanes(squares));
+      return root < 1e-8f ? 1e-8f : root;
+    };
+    return sum_lanes(dot) / length(qq) / length(kk);
+  }
+
+  static void cosine_gate(const GateInputs& in, Range rows, int64_t group, float* out,
+                          int64_t out_stride) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const float* add = in.residual.x ? in.residual.x + r * in.residual.stride : nullptr;
+      for (int64_t g = 0; g < in.q.cols; g += group) {
+        const float* v = in.v.x + r * in.v.stride + g;
+        const F factor =
+            S::set1(cosine(in.q.x + r * in.q.stride + g, in.k.x + r * in.k.stride + g, group));
+        for (int64_t c = 0; c < group; c += 16) {
+          const int64_t n = std::min<int64_t>(16, group - c);
+          const F gated = load_up_to(v + c, n);
+          store_up_to(
+              out + r * out_stride + g + c, n,
+              add ? S::fma(factor, gated, load_up_to(add + g + c, n)) : S::mul(factor, gated));
+        }
+      }
     }
   }
 

@@ -180,6 +180,98 @@ TEST(Swiglu, MatchesDoubleAndEverySetGivesTheSameBits) {
   }
 }
 
+TEST(Silu, MatchesDoubleAndEverySetGivesTheSameBits) {
+  for (const int64_t cols : {1, 7, 16, 33, 576}) {
+    for (const bool with_residual : {false, true}) {
+      const int64_t n = 3;
+      Input x(n, cols, cols + 2, cols % 5, static_cast<uint64_t>(cols), 30.0f);
+      Input add(n, cols, cols + 9, 3, static_cast<uint64_t>(cols) + 1, 3.0f);
+      const FloatRows residual = with_residual ? add.rows : FloatRows{};
+      std::vector<std::vector<float>> results;
+      for (const KernelTable* table : tables()) {
+        Misaligned out(n * cols, 3);
+        table->silu(x.rows, residual, {0, n}, out.data(), cols);
+        results.emplace_back(out.values().begin(), out.values().end());
+        EXPECT_TRUE(out.guards_intact());
+        EXPECT_TRUE(same_bits(results[0], results.back())) << table->name;
+      }
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < cols; ++c) {
+          const double v = x.rows.x[r * x.rows.stride + c];
+          const double plain = v / (1 + std::exp(-v));
+          const double want = plain + (with_residual ? add.rows.x[r * add.rows.stride + c] : 0.0);
+          ASSERT_NEAR(results[0][static_cast<size_t>(r * cols + c)], want,
+                      4e-7 * std::abs(plain) + kEps * std::abs(want) + 1e-34);
+        }
+      }
+    }
+  }
+}
+
+// cos(q, k) in double precision, with the smallest length that counts.
+double cosine(const float* q, const float* k, int64_t n) {
+  double dot = 0, qq = 0, kk = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    dot += static_cast<double>(q[i]) * k[i];
+    qq += static_cast<double>(q[i]) * q[i];
+    kk += static_cast<double>(k[i]) * k[i];
+  }
+  return dot / std::max(std::sqrt(qq), 1e-8) / std::max(std::sqrt(kk), 1e-8);
+}
+
+TEST(CosineGate, MatchesDoubleAndEverySetGivesTheSameBits) {
+  for (const int64_t group : {1, 5, 16, 20, 64, 96}) {
+    for (const bool with_residual : {false, true}) {
+      const int64_t n = 4;
+      const int64_t cols = 3 * group;
+      const auto seed = static_cast<uint64_t>(group);
+      Input q(n, cols, cols + 1, 2, seed, 5.0f);
+      Input k(n, cols, cols, 5, seed + 1, 0.2f);
+      Input v(n, cols, cols + 7, 1, seed + 2, 2.0f);
+      Input add(n, cols, cols + 3, 0, seed + 3, 2.0f);
+      for (int64_t i = 0; i < group; ++i) k.memory.data()[i] = 0.0f;            // no direction
+      for (int64_t i = 0; i < group; ++i) q.memory.data()[group + i] = 1e-20f;  // too short
+      const GateInputs in{q.rows, k.rows, v.rows, with_residual ? add.rows : FloatRows{}};
+      std::vector<std::vector<float>> results;
+      for (const KernelTable* table : tables()) {
+        Misaligned out(n * cols, 7);
+        table->cosine_gate(in, {0, n}, group, out.data(), cols);
+        results.emplace_back(out.values().begin(), out.values().end());
+        EXPECT_TRUE(out.guards_intact());
+        EXPECT_TRUE(same_bits(results[0], results.back())) << table->name;
+      }
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < cols; ++c) {
+          const int64_t head = c / group * group;
+          const double likeness = cosine(q.rows.x + r * q.rows.stride + head,
+                                         k.rows.x + r * k.rows.stride + head, group);
+          const double value = v.rows.x[r * v.rows.stride + c];
+          const double own = with_residual ? add.rows.x[r * add.rows.stride + c] : 0.0;
+          // Sums of `group` products: the error is relative to their absolute values, at most 1.
+          ASSERT_NEAR(results[0][static_cast<size_t>(r * cols + c)], own + likeness * value,
+                      (static_cast<double>(group) / 16 + 12) * 2 * kEps *
+                          (std::abs(value) + std::abs(own)));
+        }
+      }
+    }
+  }
+}
+
+TEST(CosineGate, AVectorWithItselfIsWeightedByOneAndWithItsNegativeByMinusOne) {
+  Input x(1, 64, 64, 0, 9, 3.0f);
+  Input minus(1, 64, 64, 0, 9, 3.0f);
+  for (float& value : minus.memory.values()) value = -value;
+  for (const KernelTable* table : tables()) {
+    std::vector<float> same(64), opposite(64);
+    table->cosine_gate({x.rows, x.rows, x.rows, {}}, {0, 1}, 16, same.data(), 64);
+    table->cosine_gate({x.rows, minus.rows, x.rows, {}}, {0, 1}, 16, opposite.data(), 64);
+    for (int i = 0; i < 64; ++i) {
+      ASSERT_NEAR(same[static_cast<size_t>(i)], x.rows.x[i], 1e-6);
+      ASSERT_NEAR(opposite[static_cast<size_t>(i)], -x.rows.x[i], 1e-6);
+    }
+  }
+}
+
 TEST(ToF16, RoundsToNearestEvenAndClampsInEverySet) {
   std::vector<float> x = {0.0f,       -0.0f, 1.0f,    65504.0f, 65519.0f, 65520.0f, 1e30f,
                           -1e30f,     kInf,  -kInf,   1e-8f,    2.98e-8f, 5.96e-8f, -6e-5f,

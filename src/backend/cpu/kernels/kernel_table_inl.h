@@ -18,6 +18,8 @@ constexpr KernelTable make_kernel_table(std::string_view name, bool (*supported)
           &Matmul<S>::floats,
           &Elementwise<S>::rms_norm,
           &Elementwise<S>::swiglu,
+          &Elementwise<S>::silu_rows,
+          &Elementwise<S>::cosine_gate,
           &Attention<S, uint16_t>::run,
           &Attention<S, float>::run,
           &Elementwise<S>::to_f16,

@@ -72,6 +72,14 @@ struct FloatRows {
   const float* x = nullptr;
 };
 
+// What a cosine gate reads; `residual` may have no values (x is null).
+struct GateInputs {
+  FloatRows q;
+  FloatRows k;
+  FloatRows v;
+  FloatRows residual;
+};
+
 // Where results go: y[r * stride + o] for output o of the segment, plus bias[o] and
 // residual[r * residual_stride + o] where given.
 struct MatmulOut {
@@ -129,6 +137,12 @@ struct KernelTable {
   void (*rms_norm)(const FloatRows& x, Range rows, const float* w, int64_t group, float eps,
                    float* out, int64_t out_stride);
   void (*swiglu)(const FloatRows& x, Range rows, float* out, int64_t out_stride);
+  // out = silu(x) + residual where residual.x is given.
+  void (*silu)(const FloatRows& x, const FloatRows& residual, Range rows, float* out,
+               int64_t out_stride);
+  // out = cos(q, k) * v + residual over `group` columns each.
+  void (*cosine_gate)(const GateInputs& in, Range rows, int64_t group, float* out,
+                      int64_t out_stride);
   // scratch: attention_scratch() floats.
   void (*attention_f16)(const AttentionTile& tile, float* scratch);
   void (*attention_f32)(const AttentionTile& tile, float* scratch);
