@@ -34,6 +34,8 @@ class Model {
 
   const ModelConfig& config() const;
   Backend& backend() const;
+  // For speculators, which share the target's head, norms and rotation (model/weights.h).
+  const ModelWeights& weights() const;
   int64_t weight_bytes() const;
   // The matrices that a pass over one row reads, in the order of their use, for benchmarks.
   std::vector<MatrixPtr> matrices() const;

@@ -28,7 +28,6 @@ class Loader {
     }
   }
 
-
  public:
   Loader(Backend& backend, const LoadListener& listener) : backend_(backend), listener_(listener) {}
 
@@ -174,6 +173,26 @@ ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config
   weights.unused = tensors.unused;
   advance();
   return weights;
+}
+
+MatrixPtr load_head_rows(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
+                         std::span<const int32_t> rows) {
+  const MappedTensor& head = tensors.head.empty() ? tensors.embedding : tensors.head.front();
+  const int64_t row_bytes = *byte_size(head.view.type, head.view.cols);
+  std::vector<std::byte> gathered(rows.size() * static_cast<size_t>(row_bytes));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0 || rows[i] >= head.view.rows)
+      fail(ErrorCode::kInvalidArgument, "token id {} is outside the vocabulary of {}", rows[i],
+           head.view.rows);
+    std::memcpy(gathered.data() + i * static_cast<size_t>(row_bytes),
+                head.view.data + rows[i] * row_bytes, static_cast<size_t>(row_bytes));
+  }
+  const MappedTensor part = {
+      head.name,
+      {head.view.type, static_cast<int64_t>(rows.size()), head.view.cols, gathered.data()}};
+  std::vector<std::byte> storage;
+  const MappedTensor scaled = config.normalised_head ? UnitRows(part).scaled(storage) : part;
+  return backend.load_matrix(std::span(&scaled.view, 1));
 }
 
 }  // namespace clover

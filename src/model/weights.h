@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,10 @@ struct LoadListener {
 // front.
 ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
                           const LoadListener& listener);
+
+// Rows of the LM head, in the order of `rows`, as a matrix of their own: the same bits as those
+// rows of ModelWeights::head multiply by, since quantised rows are copied as they lie in the file.
+MatrixPtr load_head_rows(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
+                         std::span<const int32_t> rows);
 
 }  // namespace clover

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace clover {
+
+// Lower-case hexadecimal SHA-256 of the bytes.
+std::string sha256_hex(std::span<const std::byte> bytes);
+
+}  // namespace clover
