@@ -60,7 +60,7 @@ class Model {
 
 // Fills in slots, positions and paths for the backend from a batch's parents.
 // Error(kInvalidArgument) when arrays differ in size, sequences do not cover the rows in order,
-// blocks are too few or a parent is not an earlier row of the same sequence.
+// blocks are too few or a parent is neither an earlier row of the same sequence nor a stored one.
 AttentionPlan make_attention_plan(const Batch& batch);
 
 }  // namespace clover

@@ -27,6 +27,12 @@ int32_t DraftRound::add(std::span<const DraftNode> nodes) {
   return first;
 }
 
+int32_t DraftRound::depth(int32_t number) const {
+  int32_t depth = 0;
+  for (; node(number).parent >= 0; number = node(number).parent) ++depth;
+  return depth;
+}
+
 void DraftRound::context(int32_t number, std::span<const int32_t> committed, size_t length,
                          std::vector<int32_t>& out) const {
   out.clear();

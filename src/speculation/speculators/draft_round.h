@@ -19,6 +19,8 @@ class DraftRound {
   int32_t add(std::span<const DraftNode> nodes);
   int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
   const DraftNode& node(int32_t number) const { return nodes_[static_cast<size_t>(number)]; }
+  // 0 for a root.
+  int32_t depth(int32_t number) const;
   // The last tokens before and at a node, in reading order, at most `length`: the drafts on its
   // path behind the end of `committed`, which ends with the root.
   void context(int32_t number, std::span<const int32_t> committed, size_t length,

@@ -15,7 +15,7 @@ namespace {
 // Contexts that are remembered, by length. A row takes about 90 bytes.
 constexpr std::array<int64_t, RecyclingSpeculator::kOrders> kCapacity = {1 << 16, 1 << 16, 1 << 16};
 // What a context says against the next shorter one, by length.
-constexpr std::array<float, RecyclingSpeculator::kOrders> kTrust = {1.0f, 0.75f, 0.75f};
+constexpr std::array<float, RecyclingSpeculator::kOrders> kTrust = {1.0f, 0.6f, 0.6f};
 // What is kept of a context's last row when it is seen again, by length.
 constexpr std::array<float, RecyclingSpeculator::kOrders> kKeep = {0.5f, 0.5f, 0.0f};
 
