@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/error.h"
 #include "checkpoint/digest.h"
 
 namespace clover {
