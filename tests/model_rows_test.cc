@@ -107,6 +107,45 @@ TEST_P(RowIndependence, TreeEqualsItsPathsAsChains) {
   }
 }
 
+// A drafter's way: one pass per depth, each over its own rows, beside another sequence's.
+TEST_P(RowIndependence, TreeSentDepthByDepthEqualsTheTreeInOnePass) {
+  const auto model = load("auto");
+  constexpr int64_t kCommitted = 21;
+  const std::span<const int32_t> tokens = tokens_;
+  const std::vector<int32_t> blocks = descending_blocks(0, 4), other = descending_blocks(4, 4);
+  const std::vector<int32_t> parents = {-1, -1, 0, 0, 1, 2, 3, 3, 4, 5, 7, 7, 8};
+  const std::vector<size_t> cuts = {0, 2, 5, 9, 13};  // depths
+  const std::span<const int32_t> nodes = tokens.subspan(kCommitted, parents.size());
+  const auto kv = make_kv(*model, 8), kv_whole = make_kv(*model, 8);
+  for (KvStore* store : {kv.get(), kv_whole.get()}) {
+    Batch start;
+    add_chain(start, blocks, 0, tokens.first(kCommitted));
+    add_chain(start, other, 0, tokens.subspan(3, 30));
+    run_pass(*model, *store, start);
+  }
+  Batch whole;
+  add_sequence(whole, blocks, kCommitted, nodes, parents);
+  const PassRows rows = run_pass(*model, *kv_whole, whole);
+  for (size_t d = 0; d + 1 < cuts.size(); ++d) {
+    Batch level;
+    add_chain(level, other, 30, tokens.subspan(40, 3));
+    const auto own = nodes.subspan(cuts[d], cuts[d + 1] - cuts[d]);
+    add_chain(level, blocks, kCommitted, own);
+    level.sequences[1].stored_parents = std::span(parents).first(cuts[d]);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const int32_t parent = parents[cuts[d] + i];
+      level.parents[3 + i] = parent < 0 ? -1 : Batch::stored_row(parent);
+    }
+    const PassRows part = run_pass(*model, *kv, level);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const auto row = static_cast<int64_t>(cuts[d] + i);
+      const auto part_row = static_cast<int64_t>(3 + i);
+      EXPECT_TRUE(same_bits(part.logits_row(part_row), rows.logits_row(row))) << "node " << row;
+      EXPECT_TRUE(same_bits(part.hidden_row(part_row), rows.hidden_row(row))) << "node " << row;
+    }
+  }
+}
+
 TEST_P(RowIndependence, SequencesTogetherEqualEachAlone) {
   const auto model = load("auto", 2);
   const std::span<const int32_t> tokens = tokens_;

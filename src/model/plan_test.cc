@@ -78,6 +78,48 @@ TEST(AttentionPlan, TreeAndPromptTogether) {
   EXPECT_THAT(plan.tail_begin, ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
+// The second example in batch.h: the same paths as in one pass.
+TEST(AttentionPlan, ChildrenOfAStoredRow) {
+  const std::vector<int32_t> stored = {-1};
+  Batch batch = batch_of(5, {Batch::stored_row(0), Batch::stored_row(0)});
+  batch.sequences[0].stored_parents = stored;
+  const AttentionPlan plan = make_attention_plan(batch);
+  EXPECT_THAT(plan.slot, ElementsAre(6, 7));
+  EXPECT_THAT(plan.position, ElementsAre(6, 6));
+  EXPECT_THAT(plan.linear_len, ElementsAre(7, 6));
+  EXPECT_THAT(plan.tail_begin, ElementsAre(0, 0, 1));
+  EXPECT_THAT(plan.tail, ElementsAre(7));
+}
+
+// The tree of DeepTree, its first `cut` rows sent before: the other rows' paths are those of the
+// whole tree.
+TEST(AttentionPlan, AnyCutOfATreeKeepsItsPaths) {
+  const std::vector<int32_t> parents = {-1, 0, 0, 1, 1, 3, 2};
+  const AttentionPlan whole = make_attention_plan(batch_of(10, parents));
+  for (int32_t cut = 0; cut < 7; ++cut) {
+    SCOPED_TRACE(cut);
+    const std::vector<int32_t> stored(parents.begin(), parents.begin() + cut);
+    std::vector<int32_t> rest;
+    for (auto it = parents.begin() + cut; it != parents.end(); ++it)
+      rest.push_back(*it < 0 ? -1 : *it < cut ? Batch::stored_row(*it) : *it - cut);
+    Batch batch = batch_of(10, rest);
+    batch.sequences[0].stored_parents = stored;
+    const AttentionPlan plan = make_attention_plan(batch);
+    ASSERT_EQ(plan.rows(), 7 - cut);
+    for (size_t r = 0; r < rest.size(); ++r) {
+      const size_t w = r + static_cast<size_t>(cut);
+      EXPECT_EQ(plan.slot[r], whole.slot[w]);
+      EXPECT_EQ(plan.position[r], whole.position[w]);
+      EXPECT_EQ(plan.linear_len[r], whole.linear_len[w]);
+      const auto tail = [](const AttentionPlan& p, size_t row) {
+        return std::vector<int64_t>(p.tail.begin() + p.tail_begin[row],
+                                    p.tail.begin() + p.tail_begin[row + 1]);
+      };
+      EXPECT_EQ(tail(plan, r), tail(whole, w));
+    }
+  }
+}
+
 void expect_refused(const Batch& batch, const std::string& message) {
   try {
     make_attention_plan(batch);
@@ -95,6 +137,23 @@ TEST(AttentionPlan, RefusesParentsThatAreNotEarlierRowsOfTheSequence) {
   Batch batch = batch_of(0, {-1, 0, 0});
   batch.sequences = {{kBlocks, 0, 0, 2}, {kBlocks, 0, 2, 1}};
   expect_refused(batch, "parent 0 of row 2");
+}
+
+TEST(AttentionPlan, RefusesStoredRowsThatDoNotExist) {
+  const std::vector<int32_t> stored = {-1, 0};
+  Batch batch = batch_of(3, {Batch::stored_row(2)});
+  batch.sequences[0].stored_parents = stored;
+  expect_refused(batch, "parent -4 of row 0");
+  batch.parents = {INT32_MIN};
+  expect_refused(batch, "parent -2147483648 of row 0");
+  for (const std::vector<int32_t>& broken : {std::vector<int32_t>{0}, {-1, 1}, {-1, -2}}) {
+    batch.parents = {-1};
+    batch.sequences[0].stored_parents = broken;
+    expect_refused(batch, "of stored row");
+  }
+  batch = batch_of(29, {-1, 0});
+  batch.sequences[0].stored_parents = stored;
+  expect_refused(batch, "KV blocks for 32 tokens, but needs 29 + 4");
 }
 
 TEST(AttentionPlan, RefusesRowsThatDoNotFit) {
