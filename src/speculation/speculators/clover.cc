@@ -18,7 +18,8 @@ CloverSpeculator::CloverSpeculator(std::string name, std::shared_ptr<const Clove
 
 int32_t CloverSpeculator::max_depth() const {
   const CloverConfig& c = weights_->config;
-  return static_cast<int32_t>(c.regressive && c.shared_heads ? 2 * c.heads : c.heads);
+  const bool goes_on = c.regressive && c.shared_heads && c.steps() > 1;
+  return static_cast<int32_t>(goes_on ? 2 * c.heads : c.heads);
 }
 
 Tensor CloverSpeculator::digest(const Tensor& hidden, std::span<const int32_t> next,

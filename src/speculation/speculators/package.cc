@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/speculators/package.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/writer.h"
+#include "model/fingerprint.h"
+#include "speculation/speculators/clover.h"
+#include "speculation/speculators/package_reader.h"
+#include "tensor/quantise.h"
+
+namespace clover {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfig = "config.json";
+constexpr size_t kMaxConfig = 1 << 20;
+
+Json read_config_json(const std::string& path) {
+  const std::string file = (fs::path(path) / kConfig).string();
+  return parse_json(read_file(file, kMaxConfig), file);
+}
+
+// A folder beside `path` that disappears with its owner unless it was moved away.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const fs::path& path) {
+    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    std::string pattern = (parent / ("." + path.filename().string() + ".XXXXXX")).string();
+    if (!mkdtemp(pattern.data()))
+      fail(ErrorCode::kIo, "cannot make a folder in {}: {}", parent.string(), std::strerror(errno));
+    path_ = pattern;
+    fs::permissions(path_, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
+                               fs::perms::others_read | fs::perms::others_exec);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void sync_folder(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool good = descriptor >= 0 && fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!good) fail(ErrorCode::kIo, "cannot sync {}: {}", path.string(), std::strerror(error));
+}
+
+// Puts `from` where `to` is or will be; what was there lies at `from` afterwards.
+void put_in_place(const fs::path& from, const fs::path& to) {
+  std::error_code ignored;
+  const bool there = fs::exists(fs::symlink_status(to, ignored));
+  if (there && !is_package(to.string()))
+    fail(ErrorCode::kInvalidArgument, "{} exists and is no speculator package", to.string());
+  const unsigned flags = there ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) != 0)
+    fail(ErrorCode::kIo, "cannot put {} in place: {}", to.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+bool is_package(const std::string& path) {
+  try {
+    const Json json = read_config_json(path);
+    return json.is_object() && json.contains("speculators_model_type");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+PackageConfig read_package_config(const std::string& path) {
+  return parse_package_config(read_config_json(path), (fs::path(path) / kConfig).string());
+}
+
+SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkpoint,
+                               std::shared_ptr<const Model> target) {
+  const PackageConfig config = read_package_config(path);
+  const ModelTensors tensors = map_tensors(checkpoint, target->config());
+  check_verifier(config.verifier,
+                 describe_target(target->config(), model_fingerprint(target->config(), tensors)),
+                 path);
+  const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
+  const PackageReader reader(*files, config, {*target, tensors});
+  const auto check_host = [path, target](const SpeculatorHost& host) {
+    if (host.target != target)
+      fail(ErrorCode::kInvalidArgument, "the speculator {} was opened for another model", path);
+  };
+  if (config.eagle()) {
+    return [weights = reader.eagle(), check_host](const SpeculatorHost& host) {
+      check_host(host);
+      return std::make_unique<EagleSpeculator>(weights, host);
+    };
+  }
+  return [weights = reader.clover(), name = config.type, check_host](const SpeculatorHost& host) {
+    check_host(host);
+    return std::make_unique<CloverSpeculator>(name, weights, host);
+  };
+}
+
+void write_package(const std::string& path, const Package& package) {
+  fs::path target(path);
+  if (!target.has_filename()) target = target.parent_path();  // "name/"
+  std::vector<TensorInfo> infos;
+  std::vector<std::vector<std::byte>> bytes;
+  const bool wide = package.config.weights == DType::kF32;
+  for (const PackageTensor& tensor : package.tensors) {
+    const DType type = wide || tensor.shape.size() == 1 ? DType::kF32 : DType::kBF16;
+    bytes.push_back(
+        quantise(type, tensor.values.data(), static_cast<int64_t>(tensor.values.size())));
+    infos.push_back({tensor.name, type, tensor.shape, bytes.back()});
+  }
+  if (!package.d2t.empty())
+    infos.push_back({"d2t",
+                     DType::kI32,
+                     {static_cast<int64_t>(package.d2t.size())},
+                     std::as_bytes(std::span(package.d2t))});
+  const TemporaryFolder folder(target);
+  write_safetensors((folder.path() / "model.safetensors").string(), infos, {});
+  write_file((folder.path() / kConfig).string(),
+             package_config_json(package.config).dump(2) + "\n");
+  sync_folder(folder.path());
+  put_in_place(folder.path(), target);
+  sync_folder(target.has_parent_path() ? target.parent_path() : fs::path("."));
+}
+
+}  // namespace clover
