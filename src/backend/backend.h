@@ -148,6 +148,15 @@ class Backend {
   // out = x Wᵀ (+ bias) (+ residual): [R, W.rows]. bias and residual may be null.
   virtual Tensor linear(const Tensor& x, const Matrix& w, const Vector* bias = nullptr,
                         const Tensor* residual = nullptr) = 0;
+  // linear(rms_norm(x, norm, eps), w, bias) and linear(swiglu(x), w, null, residual), with the same
+  // bits: a backend may save what passes between the two.
+  virtual Tensor norm_linear(const Tensor& x, const Vector& norm, float eps, const Matrix& w,
+                             const Vector* bias = nullptr) {
+    return linear(rms_norm(x, norm, eps), w, bias);
+  }
+  virtual Tensor swiglu_linear(const Tensor& x, const Matrix& w, const Tensor* residual = nullptr) {
+    return linear(swiglu(x), w, nullptr, residual);
+  }
   // x / sqrt(mean(x²) + eps) * w over each group of w.size() columns (one group per row for layer
   // norms, one per head for Qwen3's q and k norms).
   virtual Tensor rms_norm(const Tensor& x, const Vector& w, float eps) = 0;

@@ -40,8 +40,9 @@ Tensor attention_block(const DecoderPass& p, const LayerWeights& w, int64_t laye
   Backend& b = p.backend;
   const int64_t q_cols = c.heads * c.head_dim;
   const int64_t kv_cols = c.kv_heads * c.head_dim;
-  Tensor qkv = b.linear(w.attention_norm ? b.rms_norm(x, *w.attention_norm, c.norm_eps) : x, *w.qkv,
-                        w.qkv_bias.get());
+  Tensor qkv = w.attention_norm
+                   ? b.norm_linear(x, *w.attention_norm, c.norm_eps, *w.qkv, w.qkv_bias.get())
+                   : b.linear(x, *w.qkv, w.qkv_bias.get());
   Tensor q, k;
   if (w.q_norm) {
     q = rotate(p, b.rms_norm(b.columns(qkv, 0, q_cols), *w.q_norm, c.norm_eps), c.heads);
@@ -58,8 +59,8 @@ Tensor attention_block(const DecoderPass& p, const LayerWeights& w, int64_t laye
 
 Tensor ffn_block(const DecoderPass& p, const LayerWeights& w, const Tensor& x) {
   Backend& b = p.backend;
-  const Tensor gate_up = b.linear(b.rms_norm(x, *w.ffn_norm, p.config.norm_eps), *w.gate_up);
-  return b.linear(b.swiglu(gate_up), *w.down, nullptr, &x);
+  const Tensor gate_up = b.norm_linear(x, *w.ffn_norm, p.config.norm_eps, *w.gate_up);
+  return b.swiglu_linear(gate_up, *w.down, &x);
 }
 
 }  // namespace clover

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/fingerprint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 

@@ -52,8 +52,7 @@ void add_logits(const Batch& batch, const ModelWeights& w, const DecoderPass& p,
   if (rows.empty()) return;
   const bool all = rows.size() == batch.tokens.size();
   const Tensor wanted = all ? result.hidden : p.backend.gather_rows(result.hidden, rows);
-  result.logits =
-      p.backend.linear(p.backend.rms_norm(wanted, *w.final_norm, p.config.norm_eps), *w.head);
+  result.logits = p.backend.norm_linear(wanted, *w.final_norm, p.config.norm_eps, *w.head);
 }
 
 }  // namespace

@@ -4,30 +4,31 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/cpu_vector.h"
 #include "base/error.h"
 #include "tensor/quant.h"
 
 namespace clover {
 namespace {
 
-class CpuVector : public Vector {
- public:
-  explicit CpuVector(std::vector<float> values) : values_(std::move(values)) {}
-  int64_t size() const override { return static_cast<int64_t>(values_.size()); }
-  const float* data() const { return values_.data(); }
-
- private:
-  std::vector<float> values_;
-};
-
-const float* values_of(const Vector& v) { return static_cast<const CpuVector&>(v).data(); }
-
-FloatRows rows_of(const Tensor& x) { return {x.rows(), x.cols(), x.stride(), x.data()}; }
+// The step is known to the compiler, which makes vector code of the first kind.
+template <int64_t kStep>
+void rotate(float* first, float* second, const float* cos, const float* sin, int64_t pairs) {
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float a = first[i * kStep];
+    const float b = second[i * kStep];
+    first[i * kStep] = a * cos[i] - b * sin[i];
+    second[i * kStep] = b * cos[i] + a * sin[i];
+  }
+}
 
 }  // namespace
 
 CpuBackend::CpuBackend(int threads, const KernelTable& kernels)
-    : pool_(threads), kernels_(kernels), scratch_(static_cast<size_t>(threads)) {}
+    : pool_(threads),
+      kernels_(kernels),
+      scratch_(static_cast<size_t>(threads)),
+      own_(static_cast<size_t>(threads)) {}
 
 std::string CpuBackend::description() const {
   return fmt::format("cpu, {}, {} thread{}", kernels_.name, threads(), threads() == 1 ? "" : "s");
@@ -78,87 +79,6 @@ Tensor CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids) {
   return out;
 }
 
-CpuBackend::Quantised CpuBackend::quantise(const FloatRows& x) {
-  const int64_t values = x.rows * x.cols;
-  const int64_t blocks = values / kBlockCols;
-  Quantised result;
-  // One buffer: bytes, then per block a scale, a sum and two half sums.
-  result.memory = buffers_.get(values + blocks * 16);
-  auto* bytes = static_cast<uint8_t*>(result.memory.get());
-  QuantRows& q = result.rows;
-  q.rows = x.rows;
-  q.cols = x.cols;
-  q.q = reinterpret_cast<int8_t*>(bytes);
-  q.scale = reinterpret_cast<float*>(bytes + values);
-  q.sums = q.scale + blocks;
-  q.half_sums = reinterpret_cast<int32_t*>(q.sums + blocks);
-  for_rows(x.rows, x.cols, [&](Range rows) { kernels_.quantise(x, rows, q); });
-  return result;
-}
-
-namespace {
-
-struct Inputs {
-  const FloatRows& floats;
-  const QuantRows& quantised;
-};
-
-void multiply_segment(const KernelTable& kernels, const PackedMatrix::Segment& segment,
-                      Range panels, const Inputs& x, MatmulOut out) {
-  out.y += segment.first_row;
-  if (out.bias) out.bias += segment.first_row;
-  if (out.residual) out.residual += segment.first_row;
-  if (segment.view.quantised()) {
-    kernels.matmul_quantised(segment.view, panels, x.quantised, out);
-  } else {
-    kernels.matmul_float(segment.view, panels, x.floats, out);
-  }
-}
-
-}  // namespace
-
-void CpuBackend::multiply(const PackedMatrix& w, const FloatRows& x, const MatmulOut& out) {
-  Quantised quantised;
-  if (w.wants_quantised()) quantised = quantise(x);
-  const QuantRows& q = quantised.rows;
-  int64_t panels = 0;
-  for (const auto& segment : w.segments()) panels += segment.view.panels();
-  // Every thread's share in chunks of a half, a quarter, … of it: few handshakes, and the small
-  // ones at the end are what a faster thread takes over.
-  constexpr int64_t kChunks = 5;
-  const int64_t threads = pool_.size();
-  const auto cut = [&](int64_t chunk) {
-    const int64_t thread = chunk / kChunks;
-    const int64_t begin = panels * thread / threads;
-    const int64_t end = panels * (thread + 1) / threads;
-    const int64_t left = (end - begin) >> (chunk % kChunks);
-    const int64_t at = chunk % kChunks == 0 ? begin : end - left;
-    return std::min((at + 1) / 2 * 2, panels);  // kernels pair panels
-  };
-  pool_.parallel_for(threads * kChunks, [&](int64_t i, int) {
-    const Range chunk{cut(i), i + 1 == threads * kChunks ? panels : cut(i + 1)};
-    int64_t first = 0;  // panel of the segment among all
-    for (const auto& segment : w.segments()) {
-      const Range part{std::max(chunk.begin - first, int64_t{0}),
-                       std::min(chunk.end - first, segment.view.panels())};
-      if (part.begin < part.end) multiply_segment(kernels_, segment, part, {x, q}, out);
-      first += segment.view.panels();
-    }
-  });
-}
-
-Tensor CpuBackend::linear(const Tensor& x, const Matrix& w, const Vector* bias,
-                          const Tensor* residual) {
-  if (x.cols() != w.cols())
-    fail(ErrorCode::kInvalidArgument, "a matrix of {} inputs cannot take rows of {}", w.cols(),
-         x.cols());
-  Tensor out = empty(x.rows(), w.rows());
-  MatmulOut target{out.data(), out.stride(), bias ? values_of(*bias) : nullptr,
-                   residual ? residual->data() : nullptr, residual ? residual->stride() : 0};
-  multiply(static_cast<const PackedMatrix&>(w), rows_of(x), target);
-  return out;
-}
-
 Tensor CpuBackend::rms_norm(const Tensor& x, const Vector& w, float eps) {
   Tensor out = empty(x.rows(), x.cols());
   for_rows(x.rows(), x.cols(), [&](Range rows) {
@@ -170,19 +90,16 @@ Tensor CpuBackend::rms_norm(const Tensor& x, const Vector& w, float eps) {
 Tensor CpuBackend::rope(Tensor x, int64_t heads, int64_t head_dim, const RopeAngles& angles,
                         RopeLayout layout) {
   const int64_t pairs = angles.rotary_dim / 2;
-  const int64_t step = layout == RopeLayout::kHalves ? 1 : 2;
-  const int64_t other = layout == RopeLayout::kHalves ? pairs : 1;
   for_rows(x.rows(), heads * head_dim, [&](Range rows) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const float* cos = angles.cos.data() + r * pairs;
       const float* sin = angles.sin.data() + r * pairs;
       for (int64_t h = 0; h < heads; ++h) {
         float* v = x.row(r) + h * head_dim;
-        for (int64_t i = 0; i < pairs; ++i) {
-          const float a = v[i * step];
-          const float b = v[i * step + other];
-          v[i * step] = a * cos[i] - b * sin[i];
-          v[i * step + other] = b * cos[i] + a * sin[i];
+        if (layout == RopeLayout::kHalves) {
+          rotate<1>(v, v + pairs, cos, sin, pairs);
+        } else {
+          rotate<2>(v, v + 1, cos, sin, pairs);
         }
       }
     }
@@ -196,8 +113,10 @@ Tensor CpuBackend::columns(const Tensor& x, int64_t first, int64_t count) {
 
 Tensor CpuBackend::swiglu(const Tensor& x) {
   Tensor out = empty(x.rows(), x.cols() / 2);
-  for_rows(x.rows(), x.cols(),
-           [&](Range rows) { kernels_.swiglu(rows_of(x), rows, out.data(), out.stride()); });
+  for_rows(x.rows(), x.cols(), [&](Range rows) {
+    kernels_.swiglu(rows_of(columns(x, 0, out.cols())), rows_of(columns(x, out.cols(), out.cols())),
+                    rows, out.data(), out.stride());
+  });
   return out;
 }
 

@@ -16,6 +16,14 @@
 
 namespace clover {
 
+// A product's inputs in the forms that kernels take.
+struct MatmulInputs {
+  FloatRows floats;
+  QuantRows quantised;  // of quantised weights
+};
+
+inline FloatRows rows_of(const Tensor& x) { return {x.rows(), x.cols(), x.stride(), x.data()}; }
+
 // The native backend: a thread pool, one instruction set's kernels, and scratch memory that is
 // reused by every pass.
 class CpuBackend : public Backend {
@@ -36,6 +44,9 @@ class CpuBackend : public Backend {
   Tensor embed(const Matrix& table, std::span<const int32_t> ids) override;
   Tensor linear(const Tensor& x, const Matrix& w, const Vector* bias,
                 const Tensor* residual) override;
+  Tensor norm_linear(const Tensor& x, const Vector& norm, float eps, const Matrix& w,
+                     const Vector* bias) override;
+  Tensor swiglu_linear(const Tensor& x, const Matrix& w, const Tensor* residual) override;
   Tensor rms_norm(const Tensor& x, const Vector& w, float eps) override;
   Tensor rope(Tensor x, int64_t heads, int64_t head_dim, const RopeAngles& angles,
               RopeLayout layout) override;
@@ -70,19 +81,31 @@ class CpuBackend : public Backend {
       body(Range{rows * part / parts, rows * (part + 1) / parts});
     });
   }
-  // Activations in 8 bits and the memory that they lie in.
-  struct Quantised {
-    QuantRows rows;
-    std::shared_ptr<void> memory;
+  // What a matrix multiplies, as floats and (for quantised weights) in 8 bits.
+  struct Source;
+  // A thread's own copy of a product's inputs; `call` tells of which product.
+  struct alignas(64) OwnInputs {
+    uint64_t call = 0;
+    MatmulInputs inputs;
+    std::vector<float> floats;
+    AlignedBuffer bytes;
   };
-  Quantised quantise(const FloatRows& x);
-  void multiply(const PackedMatrix& w, const FloatRows& x, const MatmulOut& out);
+  void make_floats(const Source& source, Range rows, float* out);
+  const MatmulInputs& make_own(OwnInputs& own, const Source& source, bool quantised);
+  template <typename InputsOf>
+  void run_panels(const PackedMatrix& w, const InputsOf& inputs, const MatmulOut& out);
+  void multiply_gated(const PackedMatrix& w, const Source& source, const MatmulOut& out);
+  void multiply_shared(const PackedMatrix& w, const Source& source, const MatmulOut& out);
+  Tensor multiply(const Source& source, const Matrix& matrix, const Vector* bias,
+                  const Tensor* residual);
 
   ThreadPool pool_;
   const KernelTable& kernels_;
   WeightMemory weights_;
   BufferPool buffers_;
   std::vector<std::vector<float>> scratch_;  // per thread, for attention
+  std::vector<OwnInputs> own_;               // per thread
+  uint64_t calls_ = 0;
 };
 
 }  // namespace clover

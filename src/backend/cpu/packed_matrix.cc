@@ -189,6 +189,11 @@ bool PackedMatrix::wants_quantised() const {
                      [](const Segment& s) { return s.view.quantised(); });
 }
 
+bool PackedMatrix::wants_floats() const {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [](const Segment& s) { return !s.view.quantised(); });
+}
+
 void PackedMatrix::unpack_row(int64_t row, float* out) const {
   const Segment* segment = segments_.data();
   while (row >= segment->first_row + segment->view.rows) ++segment;

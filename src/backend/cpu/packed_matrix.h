@@ -37,6 +37,7 @@ class PackedMatrix : public Matrix {
   int64_t macs() const { return rows_ * cols_; }
   // Any segment whose inputs have to be quantised, any that takes them as floats.
   bool wants_quantised() const;
+  bool wants_floats() const;
   // Row `row` in float32.
   void unpack_row(int64_t row, float* out) const;
 

@@ -71,13 +71,15 @@ struct Elementwise {
     return S::keep_if_ge(S::mul(p, S::pow2(n)), x, low);
   }
 
-  static void quantise(const FloatRows& x, Range rows, const QuantRows& out) {
+  static void quantise(const FloatRows& x, Range rows, int64_t first_block, const QuantRows& out) {
     const int64_t blocks = x.cols / kBlockCols;
+    const int64_t all_blocks = out.cols / kBlockCols;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const RowTile tile = row_tile(x.rows, r);
       const float* src = x.x + r * x.stride;
       for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t at = tile.first * blocks + b * tile.rows + (r - tile.first);
+        const int64_t at =
+            tile.first * all_blocks + (first_block + b) * tile.rows + (r - tile.first);
         int8_t* q = out.q + at * kBlockCols;
         const F low = S::load(src + b * kBlockCols);
         const F high = S::load(src + b * kBlockCols + 16);
@@ -97,7 +99,8 @@ struct Elementwise {
       }
       // A loop of its own: bytes read right behind their store would wait for it.
       for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t at = tile.first * blocks + b * tile.rows + (r - tile.first);
+        const int64_t at =
+            tile.first * all_blocks + (first_block + b) * tile.rows + (r - tile.first);
         int32_t* halves = out.half_sums + 2 * at;
         S::half_sums(out.q + at * kBlockCols, halves);
         out.sums[at] = out.scale[at] * static_cast<float>(halves[0] + halves[1]);
@@ -135,11 +138,12 @@ struct Elementwise {
 
   static inline F silu(F x) { return S::div(x, S::add(S::set1(1.0f), exp(S::sub(S::zero(), x)))); }
 
-  static void swiglu(const FloatRows& x, Range rows, float* out, int64_t out_stride) {
-    const int64_t cols = x.cols / 2;
+  static void swiglu(const FloatRows& gates, const FloatRows& ups, Range rows, float* out,
+                     int64_t out_stride) {
+    const int64_t cols = gates.cols;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      const float* gate = x.x + r * x.stride;
-      const float* up = gate + cols;
+      const float* gate = gates.x + r * gates.stride;
+      const float* up = ups.x + r * ups.stride;
       float* dst = out + r * out_stride;
       int64_t c = 0;
       for (; c + 16 <= cols; c += 16)

@@ -45,7 +45,7 @@ TEST(Quantise, EveryValueWithinHalfAStepAndSumsExact) {
     for (const int64_t cols : {32, 96, 320}) {
       Input x(n, cols, cols + 5, n % 16, static_cast<uint64_t>(n * cols), 3.0f);
       Quantised out(x.rows);
-      kernels_reference().quantise(x.rows, {0, n}, out.rows);
+      kernels_reference().quantise(x.rows, {0, n}, 0, out.rows);
       const int64_t blocks = cols / 32;
       for (int64_t r = 0; r < n; ++r) {
         const RowTile tile = row_tile(n, r);
@@ -86,10 +86,10 @@ TEST(Quantise, AnyRangeOfRowsAndEverySetGivesTheSameBits) {
       x.memory.data()[101 + 50] = -kNan;
     }
     Quantised expected(x.rows);
-    kernels_reference().quantise(x.rows, {0, n}, expected.rows);
+    kernels_reference().quantise(x.rows, {0, n}, 0, expected.rows);
     for (const KernelTable* table : tables()) {
       Quantised out(x.rows);
-      for (int64_t r = n - 1; r >= 0; --r) table->quantise(x.rows, {r, r + 1}, out.rows);
+      for (int64_t r = n - 1; r >= 0; --r) table->quantise(x.rows, {r, r + 1}, 0, out.rows);
       for (size_t b = 0; b < expected.scale.size(); ++b) {
         if (std::isnan(expected.scale[b])) continue;  // the bytes of such a block mean nothing
         ASSERT_EQ(std::memcmp(&out.q[b * 32], &expected.q[b * 32], 32), 0) << table->name << b;
@@ -109,7 +109,7 @@ TEST(Quantise, NanAndInfinityGoIntoTheScaleOfTheirBlockOnly) {
       Input x(1, 96, 96, 0, 4);
       x.memory.data()[37] = bad;
       Quantised out(x.rows);
-      table->quantise(x.rows, {0, 1}, out.rows);
+      table->quantise(x.rows, {0, 1}, 0, out.rows);
       EXPECT_TRUE(std::isfinite(out.scale[0]) && std::isfinite(out.scale[2]));
       EXPECT_TRUE(std::isnan(out.scale[1])) << table->name;
       EXPECT_TRUE(std::isnan(out.sums[1])) << table->name;
@@ -162,7 +162,9 @@ TEST(Swiglu, MatchesDoubleAndEverySetGivesTheSameBits) {
     std::vector<std::vector<float>> results;
     for (const KernelTable* table : tables()) {
       Misaligned out(n * cols, 1);
-      table->swiglu(x.rows, {0, n}, out.data(), cols);
+      const FloatRows gate{n, cols, x.rows.stride, x.rows.x};
+      const FloatRows up{n, cols, x.rows.stride, x.rows.x + cols};
+      table->swiglu(gate, up, {0, n}, out.data(), cols);
       results.emplace_back(out.values().begin(), out.values().end());
       EXPECT_TRUE(out.guards_intact());
       EXPECT_TRUE(same_bits(results[0], results.back())) << table->name;

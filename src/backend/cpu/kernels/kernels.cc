@@ -21,13 +21,7 @@ AttentionScratch::AttentionScratch(const AttentionTile& tile) : vectors(tile.row
 RowTile row_tile(int64_t rows, int64_t r) {
   const int64_t full = rows / 8 * 8;
   if (r < full) return {r / 8 * 8, 8};
-  int64_t first = full;
-  for (int64_t size = 4; size > 1; size /= 2) {
-    if (((rows - full) & size) == 0) continue;
-    if (r < first + size) return {first, size};
-    first += size;
-  }
-  return {first, 1};
+  return {full, rows - full};
 }
 
 int64_t attention_scratch(const AttentionTile& tile) {

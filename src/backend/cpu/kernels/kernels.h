@@ -45,7 +45,7 @@ struct PanelView {
   int64_t mins_at(int64_t b) const { return scales_at(b) + 2 * scale_bytes(); }
 };
 
-// Rows are worked on in tiles of 8, then at most one tile each of 4, 2 and 1.
+// Rows are worked on in tiles of 8, then one tile of what is left.
 struct RowTile {
   int64_t first = 0;
   int64_t rows = 0;
@@ -128,7 +128,8 @@ struct KernelTable {
   std::string_view name;
   bool (*supported)();
   // Quantises rows [range) of x into `out`.
-  void (*quantise)(const FloatRows& x, Range rows, const QuantRows& out);
+  // Rows of x as blocks first_block … of the rows of `out`.
+  void (*quantise)(const FloatRows& x, Range rows, int64_t first_block, const QuantRows& out);
   // Outputs of panels [range) for all rows.
   void (*matmul_quantised)(const PanelView& w, Range panels, const QuantRows& x,
                            const MatmulOut& out);
@@ -136,7 +137,8 @@ struct KernelTable {
   // out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * w over `group` columns each.
   void (*rms_norm)(const FloatRows& x, Range rows, const float* w, int64_t group, float eps,
                    float* out, int64_t out_stride);
-  void (*swiglu)(const FloatRows& x, Range rows, float* out, int64_t out_stride);
+  void (*swiglu)(const FloatRows& gate, const FloatRows& up, Range rows, float* out,
+                 int64_t out_stride);
   // out = silu(x) + residual where residual.x is given.
   void (*silu)(const FloatRows& x, const FloatRows& residual, Range rows, float* out,
                int64_t out_stride);

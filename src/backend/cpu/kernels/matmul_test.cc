@@ -135,7 +135,7 @@ struct Activations {
     half_sums.resize(q.size() / 16);
     sums.resize(q.size() / 32);
     quantised = {n, cols, q.data(), scale.data(), half_sums.data(), sums.data()};
-    kernels_reference().quantise(floats, {0, n}, quantised);
+    kernels_reference().quantise(floats, {0, n}, 0, quantised);
     for (int64_t r = 0; r < n; ++r) {
       const RowTile tile = row_tile(n, r);
       for (int64_t c = 0; c < cols; ++c) {
@@ -247,7 +247,7 @@ TEST(MatmulExtremes, LargestCodesAndActivations) {
     for (const float sign : {1.0f, -1.0f}) {
       Activations x(3, 96, true, 5);
       std::fill(x.x.begin(), x.x.end(), 127.0f * sign);
-      kernels_reference().quantise(x.floats, {0, 3}, x.quantised);
+      kernels_reference().quantise(x.floats, {0, 3}, 0, x.quantised);
       std::fill(x.exact.begin(), x.exact.end(), 127.0 * sign);
       check(w, x, true, false);
     }
@@ -268,16 +268,13 @@ TEST(MatmulFloat, MatchesDoubleAndEverySetGivesTheSameBits) {
   }
 }
 
-TEST(RowTile, CoversEveryRowOnceInTilesOfEightFourTwoOne) {
+TEST(RowTile, CoversEveryRowOnceInTilesOfEightAndARest) {
   for (int64_t rows = 1; rows <= 70; ++rows) {
     int64_t next = 0;
     while (next < rows) {
       const RowTile tile = row_tile(rows, next);
       ASSERT_EQ(tile.first, next);
-      ASSERT_TRUE(tile.rows == 8 || tile.rows == 4 || tile.rows == 2 || tile.rows == 1);
-      if (rows - next >= 8) {
-        ASSERT_EQ(tile.rows, 8);
-      }
+      ASSERT_EQ(tile.rows, std::min<int64_t>(8, rows - next));
       for (int64_t r = next; r < next + tile.rows; ++r) {
         ASSERT_EQ(row_tile(rows, r).first, tile.first);
         ASSERT_EQ(row_tile(rows, r).rows, tile.rows);
