@@ -185,7 +185,8 @@ class Backend {
   virtual Tensor gather_rows(const Tensor& x, std::span<const int32_t> rows) = 0;
 
   // --- Back to the host ----------------------------------------------------------------------
-  // The k largest values of every row, descending, ties by lower id: [R][k].
+  // The k largest values of every row, descending, ties by lower id: [R][k]. NaN is passed over, so
+  // a row with NaN may give fewer.
   virtual std::vector<std::vector<TopEntry>> top_k(const Tensor& x, int k) = 0;
   // log(sum(exp(row))) of every row.
   virtual std::vector<float> log_sum_exp(const Tensor& x) = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <limits>
 
 #include "backend/cpu/cpu_vector.h"
 #include "base/error.h"
@@ -20,6 +22,43 @@ void rotate(float* first, float* second, const float* cos, const float* sin, int
     first[i * kStep] = a * cos[i] - b * sin[i];
     second[i * kStep] = b * cos[i] + a * sin[i];
   }
+}
+
+// The `keep` largest values. The keep-th largest of the chunks' maxima is a lower bound for them,
+// so few chunks have to be looked into.
+std::vector<TopEntry> largest(const KernelTable& kernels, std::span<const float> row, size_t keep) {
+  const auto better = [](const TopEntry& a, const TopEntry& b) {
+    return a.value > b.value || (a.value == b.value && a.id < b.id);
+  };
+  std::vector<float> peaks((row.size() + kMaxChunk - 1) / kMaxChunk);
+  kernels.chunk_max(row.data(), static_cast<int64_t>(row.size()), peaks.data());
+  float least = -std::numeric_limits<float>::infinity();
+  if (peaks.size() > keep) {
+    std::vector<float> sorted = peaks;
+    const auto last = sorted.begin() + static_cast<int64_t>(keep) - 1;
+    std::nth_element(sorted.begin(), last, sorted.end(), std::greater<>());
+    least = *last;
+  }
+  // A heap of the best so far whose worst is on top.
+  std::vector<TopEntry> best;
+  best.reserve(keep + 1);
+  for (size_t chunk = 0; chunk < peaks.size(); ++chunk) {
+    if (peaks[chunk] < least) continue;
+    const size_t end = std::min((chunk + 1) * kMaxChunk, row.size());
+    for (size_t c = chunk * kMaxChunk; c < end; ++c) {
+      if (!(row[c] >= least)) continue;  // NaN is passed over too
+      const TopEntry entry{static_cast<int32_t>(c), row[c]};
+      if (best.size() == keep && !better(entry, best.front())) continue;
+      best.push_back(entry);
+      std::push_heap(best.begin(), best.end(), better);
+      if (best.size() > keep) {
+        std::pop_heap(best.begin(), best.end(), better);
+        best.pop_back();
+      }
+    }
+  }
+  std::sort_heap(best.begin(), best.end(), better);
+  return best;
 }
 
 }  // namespace
@@ -169,26 +208,11 @@ Tensor CpuBackend::gather_rows(const Tensor& x, std::span<const int32_t> rows) {
 
 std::vector<std::vector<TopEntry>> CpuBackend::top_k(const Tensor& x, int k) {
   std::vector<std::vector<TopEntry>> result(static_cast<size_t>(x.rows()));
-  const auto better = [](const TopEntry& a, const TopEntry& b) {
-    return a.value > b.value || (a.value == b.value && a.id < b.id);
-  };
-  const auto keep = static_cast<size_t>(std::clamp<int64_t>(k, 0, x.cols()));
+  const int64_t keep = std::clamp<int64_t>(k, 0, x.cols());
+  if (keep == 0) return result;
   pool_.parallel_for(x.rows(), [&](int64_t r, int) {
-    // A heap of the best so far whose worst is on top; most values fail one comparison.
-    std::vector<TopEntry>& best = result[static_cast<size_t>(r)];
-    best.reserve(keep + 1);
-    const float* row = x.row(r);
-    for (int64_t c = 0; c < x.cols() && keep > 0; ++c) {
-      const TopEntry entry{static_cast<int32_t>(c), row[c]};
-      if (best.size() == keep && !better(entry, best.front())) continue;
-      best.push_back(entry);
-      std::push_heap(best.begin(), best.end(), better);
-      if (best.size() > keep) {
-        std::pop_heap(best.begin(), best.end(), better);
-        best.pop_back();
-      }
-    }
-    std::sort_heap(best.begin(), best.end(), better);
+    result[static_cast<size_t>(r)] =
+        largest(kernels_, {x.row(r), static_cast<size_t>(x.cols())}, static_cast<size_t>(keep));
   });
   return result;
 }

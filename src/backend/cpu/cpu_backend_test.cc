@@ -226,10 +226,12 @@ TEST_P(CpuBackendTest, TopKOrdersByValueThenLowerId) {
 TEST_P(CpuBackendTest, TopKEqualsASort) {
   Random random(8);
   const int64_t n = 4;
-  const int64_t cols = 1000;
+  const int64_t cols = 5003;
   std::vector<float> x(static_cast<size_t>(n * cols));
-  for (float& v : x) v = static_cast<float>(random.between(0, 50));  // many ties
-  for (const int k : {1, 2, 64, 999, 1000}) {
+  // Many ties in the first half of the rows, none in the others.
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = i < x.size() / 2 ? static_cast<float>(random.between(0, 50)) : random.uniform(-9, 9);
+  for (const int k : {1, 2, 8, 64, 5002, 5003}) {
     const auto got = backend_->top_k(tensor(n, cols, x), k);
     for (int64_t r = 0; r < n; ++r) {
       std::vector<int32_t> ids(static_cast<size_t>(cols));
@@ -242,9 +244,18 @@ TEST_P(CpuBackendTest, TopKEqualsASort) {
         ASSERT_EQ(got[static_cast<size_t>(r)][i].id, ids[i]);
     }
   }
-  // NaN has no place in an order, but must do no harm.
-  for (size_t i = 0; i < x.size(); i += 7) x[i] = kNan;
-  for (const auto& row : backend_->top_k(tensor(n, cols, x), 64)) EXPECT_EQ(row.size(), 64u);
+  // NaN has no place in an order: the rest is ordered as if it was not there.
+  std::vector<float> with_nan = x;
+  for (size_t i = 0; i < x.size(); i += 7) {
+    with_nan[i] = kNan;
+    x[i] = -kInf;
+  }
+  const auto got = backend_->top_k(tensor(n, cols, with_nan), 64);
+  const auto expected = backend_->top_k(tensor(n, cols, x), 64);
+  for (size_t r = 0; r < got.size(); ++r)
+    for (size_t i = 0; i < 64; ++i) ASSERT_EQ(got[r][i].id, expected[r][i].id);
+  const std::vector<float> none(300, kNan);
+  EXPECT_TRUE(backend_->top_k(tensor(1, 300, none), 3).front().empty());
 }
 
 TEST_P(CpuBackendTest, LogSumExpOfRows) {

@@ -218,6 +218,19 @@ struct Elementwise {
     std::memcpy(out + i, lanes, static_cast<size_t>(n - i) * sizeof(uint16_t));
   }
 
+  static void chunk_max(const float* x, int64_t n, float* out) {
+    const float lowest = -std::numeric_limits<float>::infinity();
+    for (int64_t begin = 0; begin < n; begin += kMaxChunk) {
+      const int64_t end = std::min(begin + kMaxChunk, n);
+      F top = S::set1(lowest);
+      int64_t i = begin;
+      // NaN as the first operand gives way to the second.
+      for (; i + 16 <= end; i += 16) top = S::max(S::load(x + i), top);
+      if (i < end) top = S::max(load_some(x + i, end - i, lowest), top);
+      *out++ = max_lanes(top);
+    }
+  }
+
   static float log_sum_exp(const float* x, int64_t n) {
     constexpr int32_t kInfinityBits = 0x7f800000;
     const float infinity = std::numeric_limits<float>::infinity();

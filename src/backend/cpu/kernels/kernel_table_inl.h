@@ -26,6 +26,7 @@ constexpr KernelTable make_kernel_table(std::string_view name, bool (*supported)
           &Peak<S>::read_memory,
           &Peak<S>::peak_int8,
           &Peak<S>::peak_float,
+          &Elementwise<S>::chunk_max,
           &Elementwise<S>::log_sum_exp};
 }
 

@@ -9,6 +9,7 @@
 namespace clover {
 
 inline constexpr int64_t kPanelRows = 16;  // weight rows (outputs) of a panel, one per lane
+inline constexpr int64_t kMaxChunk = 256;  // values that chunk_max sums up in one
 inline constexpr int64_t kBlockCols = 32;  // inputs that share an activation scale
 
 // How the weights of a matrix segment are stored.
@@ -156,6 +157,8 @@ struct KernelTable {
   // 8 bits and 12 * 16 in float32. `sink` takes the results.
   int64_t (*peak_int8)(int64_t rounds, int32_t* sink);
   int64_t (*peak_float)(int64_t rounds, float* sink);
+  // The largest of every kMaxChunk values, NaN aside (-inf where there is nothing else).
+  void (*chunk_max)(const float* x, int64_t n, float* out);
   // log(sum(exp(x))) of n values.
   float (*log_sum_exp)(const float* x, int64_t n);
 };
