@@ -31,11 +31,11 @@ struct DecodeVerb {
 };
 
 // "SPECULATORS" or "SPECULATORS@TREE".
-DecodeMethod parse_method(const std::string& text) {
+DecodeMethod parse_method(const std::string& text, const SpeculatorTarget& target) {
   const size_t at = text.rfind('@');
   DecodeMethod method;
   method.name = text;
-  method.speculators = open_speculators(text.substr(0, at));
+  method.speculators = open_speculators(text.substr(0, at), target);
   if (at != std::string::npos) method.tree = TreePolicy::parse(text.substr(at + 1));
   return method;
 }
@@ -82,7 +82,8 @@ int run_decode(const DecodeVerb& verb) {
   const Session session = open_session(verb.common);
   DecodeBenchOptions bench = verb.bench;
   bench.methods.clear();
-  for (const std::string& method : verb.methods) bench.methods.push_back(parse_method(method));
+  for (const std::string& method : verb.methods)
+    bench.methods.push_back(parse_method(method, speculator_target(verb.common, session)));
   bench.engine.context = session.engine->context();
   bench.engine.kv_type = verb.common.kv_type == "f32" ? DType::kF32 : DType::kF16;
   ProgressBar bar("measuring", verb.common.quiet);

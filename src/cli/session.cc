@@ -41,35 +41,35 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options) {
 namespace {
 
 // Nothing stays mapped of the files: what the session needs of them is copied or repacked.
-void load_model(const CommonOptions& options, std::shared_ptr<Backend> backend, Session& session) {
+void load_model(const CommonOptions& options, Session& session) {
   const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(model_path(options));
   session.files = checkpoint->files();
   session.tokenizer = load_tokenizer(*checkpoint);
   ProgressBar bar("loading", options.quiet);
-  session.model = Model::load(*checkpoint, std::move(backend), ProgressBar::callback, &bar);
+  session.model = Model::load(*checkpoint, session.backend, ProgressBar::callback, &bar);
 }
 
 }  // namespace
 
-Session open_session(const CommonOptions& options, EngineOptions engine) {
-  const auto begin = Clock::now();
-  Session session;
-  auto backend = make_backend(options);
-  session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
-  load_model(options, std::move(backend), session);
-  engine.context = options.context;
-  engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
-  session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
-  session.load_ms = ms_since(begin);
-  return session;
+SpeculatorTarget speculator_target(const CommonOptions& options, const Session& session) {
+  return {model_path(options), session.model, session.tokenizer.get(), session.backend};
 }
 
 Session open_session(const CommonOptions& options, const SpeculationOptions& speculation) {
-  EngineOptions engine;
-  engine.speculators = open_speculators(speculation.speculators);
-  engine.tree = TreePolicy::parse(speculation.tree);
-  Session session = open_session(options, std::move(engine));
+  const auto begin = Clock::now();
+  Session session;
+  session.backend = make_backend(options);
+  session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
+  load_model(options, session);
   session.speculators = speculation.speculators;
+  EngineOptions engine;
+  engine.context = options.context;
+  engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
+  engine.speculators =
+      open_speculators(speculation.speculators, speculator_target(options, session));
+  engine.tree = TreePolicy::parse(speculation.tree);
+  session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
+  session.load_ms = ms_since(begin);
   return session;
 }
 

@@ -18,6 +18,7 @@ namespace clover {
 // A loaded model with what belongs to it. Members are destroyed in reverse order, the engine first.
 struct Session {
   std::vector<std::string> files;  // of the weights; closed once the model is loaded
+  std::shared_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
   std::shared_ptr<const Model> model;
   std::unique_ptr<Engine> engine;
@@ -33,11 +34,12 @@ std::string model_path(const CommonOptions& options);
 // Backend that the options ask for. Error(kUnsupported) for a device that is not built in.
 std::shared_ptr<Backend> make_backend(const CommonOptions& options);
 
-// Opens the model, its tokenizer and an engine, with a progress bar on a terminal.
-// `engine.context` and `engine.kv_type` come from the options, the rest is the caller's.
-Session open_session(const CommonOptions& options, EngineOptions engine = {});
-// The same with what drafts.
-Session open_session(const CommonOptions& options, const SpeculationOptions& speculation);
+// Opens the model, its tokenizer, what drafts, and an engine for one sequence, with a progress bar
+// on a terminal.
+Session open_session(const CommonOptions& options,
+                     const SpeculationOptions& speculation = {"none"});
+// What speculators for the session's model are opened with.
+SpeculatorTarget speculator_target(const CommonOptions& options, const Session& session);
 
 // The parts of a result file that every verb has: {cpu, isa, threads} and {name, sha256}. Hashing
 // reads the whole model.

@@ -2,30 +2,61 @@
 #include "cli/speculators.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "speculation/speculators/draft_model.h"
 #include "speculation/speculators/ngram.h"
+#include "speculation/speculators/package.h"
 #include "speculation/speculators/recycling.h"
 
 namespace clover {
 namespace {
 
-SpeculatorFactory open_one(const std::string& name) {
+// Drafts are token ids, so both models must mean the same by every one.
+void check_vocabulary(const std::string& path, const Tokenizer& draft, const Tokenizer& target) {
+  if (draft.vocab_size() != target.vocab_size())
+    fail(ErrorCode::kInvalidArgument, "-s {}: its vocabulary has {} tokens, the model's {}", path,
+         draft.vocab_size(), target.vocab_size());
+  for (TokenId id = 0; id < target.vocab_size(); ++id)
+    if (draft.token_bytes(id) != target.token_bytes(id))
+      fail(ErrorCode::kInvalidArgument,
+           "-s {}: its vocabulary is another one than the model's (token {} is '{}', not '{}')",
+           path, id, draft.token_bytes(id), target.token_bytes(id));
+}
+
+SpeculatorFactory open_draft_model(const std::string& path, const SpeculatorTarget& target) {
+  const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
+  check_vocabulary(path, *load_tokenizer(*checkpoint), *target.tokenizer);
+  std::shared_ptr<const Model> model = Model::load(*checkpoint, target.backend);
+  return [model](const SpeculatorHost& host) {
+    return std::make_unique<DraftModelSpeculator>(model, host);
+  };
+}
+
+SpeculatorFactory open_one(const std::string& name, const SpeculatorTarget& target) {
   if (name == "ngram")
     return [](const SpeculatorHost&) { return std::make_unique<NgramSpeculator>(); };
   if (name == "recycle")
     return [](const SpeculatorHost&) { return std::make_unique<RecyclingSpeculator>(); };
-  fail(ErrorCode::kInvalidArgument, "-s {}: not a speculator; known are ngram, recycle and none",
-       name);
+  std::error_code ignored;
+  if (!std::filesystem::exists(name, ignored))
+    fail(ErrorCode::kNotFound,
+         "-s {}: no such file, and not a speculator's name (ngram, recycle, none)", name);
+  if (is_package(name)) return open_package(name, *open_checkpoint(target.path), target.model);
+  return open_draft_model(name, target);
 }
 
 }  // namespace
 
 void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
   verb.add_option("-s,--speculator", options.speculators,
-                  "what drafts: ngram, recycle or none, joined by + (default ngram+recycle)")
-      ->type_name("NAME");
+                  "what drafts, joined by +: ngram, recycle, a speculator's folder, a smaller "
+                  "model; or none (default ngram+recycle)")
+      ->type_name("NAME|PATH");
   verb.add_option_function<std::string>(
           "--tree",
           [&options](const std::string& text) {
@@ -40,7 +71,8 @@ void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
       ->type_name("TREE");
 }
 
-std::vector<SpeculatorFactory> open_speculators(const std::string& text) {
+std::vector<SpeculatorFactory> open_speculators(const std::string& text,
+                                                const SpeculatorTarget& target) {
   std::vector<SpeculatorFactory> speculators;
   if (text == "none") return speculators;
   std::vector<std::string> names;
@@ -49,7 +81,7 @@ std::vector<SpeculatorFactory> open_speculators(const std::string& text) {
     names.push_back(text.substr(begin, end - begin));
     if (std::count(names.begin(), names.end(), names.back()) > 1)
       fail(ErrorCode::kInvalidArgument, "-s {}: '{}' is given twice", text, names.back());
-    speculators.push_back(open_one(names.back()));
+    speculators.push_back(open_one(names.back(), target));
     begin = end + 1;
   }
   return speculators;
