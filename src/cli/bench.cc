@@ -14,6 +14,7 @@
 #include "measure/decode_bench.h"
 #include "measure/kernel_bench.h"
 #include "measure/questions.h"
+#include "measure/wrong_speculator.h"
 
 namespace clover {
 namespace {
@@ -30,12 +31,19 @@ struct DecodeVerb {
   std::vector<std::string> methods = {"none", "ngram+recycle"};
 };
 
-// "SPECULATORS" or "SPECULATORS@TREE".
+// "SPECULATORS" or "SPECULATORS@TREE"; "wrong" is the worst case.
 DecodeMethod parse_method(const std::string& text, const SpeculatorTarget& target) {
   const size_t at = text.rfind('@');
   DecodeMethod method;
   method.name = text;
-  method.speculators = open_speculators(text.substr(0, at), target);
+  const std::string speculators = text.substr(0, at);
+  if (speculators == "wrong") {
+    method.speculators = {[](const SpeculatorHost& host) {
+      return std::make_unique<WrongSpeculator>(host.target->config().vocab);
+    }};
+  } else {
+    method.speculators = open_speculators(speculators, target);
+  }
   if (at != std::string::npos) method.tree = TreePolicy::parse(text.substr(at + 1));
   return method;
 }
@@ -116,9 +124,17 @@ int run_decode(const DecodeVerb& verb) {
                           r["prompt_tokens_per_second"]["median"].get<double>(),
                           r["prompt_tokens_per_second"]["min"].get<double>(),
                           r["prompt_tokens_per_second"]["max"].get<double>());
+  int other_texts = 0;
+  for (const Json& r : result["results"]) {
+    if (r["same_text_as_none"]) continue;
+    ++other_texts;
+    text += fmt::format("NOT LOSSLESS: {} (batch {}, {}) gave other tokens than none\n",
+                        r["method"].get<std::string>(), r["batch"].get<int64_t>(),
+                        r["category"].get<std::string>());
+  }
   std::fputs(text.c_str(), stdout);
   finish(verb.common, session, result);
-  return 0;
+  return other_texts == 0 ? 0 : 1;
 }
 
 void add_kernels(CLI::App& bench, Action& action) {
@@ -153,7 +169,8 @@ void add_decode(CLI::App& bench, Action& action) {
       ->required()
       ->type_name("FILE");
   verb.add_option("--methods", options->methods,
-                  "what drafts, as -s, each with @TREE if not auto (default none,ngram+recycle)")
+                  "what drafts, as -s, each with @TREE if not auto; wrong: the worst case "
+                  "(default none,ngram+recycle)")
       ->delimiter(',')
       ->type_name("NAME,…");
   verb.add_option("--batch", b.batches, "sequences at once, separated by commas")
@@ -163,6 +180,8 @@ void add_decode(CLI::App& bench, Action& action) {
   add_number<int64_t>(verb, "-n", b.max_tokens, "tokens of an answer, at most", 2, 1 << 20);
   add_number<int64_t>(verb, "--prompt-tokens", b.prompt_tokens,
                       "also time a prompt of this many tokens", 0, 1 << 20);
+  verb.add_flag("--logprobs", b.logprobs,
+                "compare log-probabilities with those of none as well, bit for bit");
   verb.add_flag("--ignore-eos", b.ignore_eos, "run every answer to its full length");
   add_sampling_options(verb, b.sampling);
   verb.callback([options, &action] { action = [options] { return run_decode(*options); }; });

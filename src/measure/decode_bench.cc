@@ -2,6 +2,7 @@
 #include "measure/decode_bench.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
@@ -54,16 +55,20 @@ Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin
                 const DecodeBenchOptions& options) {
   Tally tally;
   std::vector<int64_t> ids;
+  std::vector<uint64_t> hashes(end - begin, 0);
   for (size_t i = begin; i < end; ++i) {
     Request request;
     request.prompt = prompts[i].ids;
     request.sampling = options.sampling;
     request.max_tokens = options.max_tokens;
     request.ignore_eos = options.ignore_eos;
-    uint64_t& hash = tally.ids_hash;
-    request.on_output = [&hash, i](const Output& output) {
-      for (const OutputToken& token : output.tokens)
-        hash += mix64(mix64(i) ^ static_cast<uint64_t>(token.id));
+    if (options.logprobs) request.top_logprobs = 0;
+    uint64_t& hash = hashes[i - begin];
+    request.on_output = [&hash](const Output& output) {
+      for (const OutputToken& token : output.tokens) {
+        hash = mix64(hash ^ static_cast<uint64_t>(token.id));
+        hash = mix64(hash ^ std::bit_cast<uint32_t>(token.logprob));
+      }
       if (output.finish == FinishReason::kError) fail(ErrorCode::kExhausted, "{}", output.error);
     };
     ids.push_back(engine.submit(std::move(request)));
@@ -94,6 +99,7 @@ Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin
                               static_cast<double>(stats.completion_tokens - 1));
     engine.forget(id);
   }
+  for (const uint64_t hash : hashes) tally.ids_hash = mix64(tally.ids_hash ^ hash);
   return tally;
 }
 
@@ -219,6 +225,7 @@ Json result_json(const Cell& cell, const Cell& baseline, const std::string& cate
             {"verify", tail_json(sum.verify_ms)},
             {"sample", tail_json(sum.sample_ms)},
             {"other", tail_json(sum.other_ms)}}},
+          {"same_text_as_none", runs.front().ids_hash == plain.front().ids_hash},
           {"ids_hash", fmt::format("{:016x}", runs.front().ids_hash)}};
 }
 

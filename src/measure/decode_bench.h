@@ -28,6 +28,7 @@ struct DecodeBenchOptions {
   int64_t max_tokens = 128;
   int64_t prompt_tokens = 0;  // > 0: also time a prompt of that many tokens
   bool ignore_eos = false;
+  bool logprobs = false;  // into the hash of what was generated
   SamplingParams sampling;
   EngineOptions engine;
 };

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole grid: the same ids and log-probabilities, bit for bit, with every speculator and tree as
+# without, at several temperatures, batch sizes and thread counts. Writes a table in Markdown.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: bench/lossless.sh QUESTIONS [COUNT] [TOKENS] [OUT]
+  QUESTIONS  JSON lines as bench decode reads them
+  COUNT      how many of them, spread over the file (default 200)
+  TOKENS     tokens of an answer (default 32)
+  OUT        where the table goes (default docs/results/lossless.md)
+TEXT
+}
+[ $# -ge 1 ] || { usage >&2 && exit 2; }
+case $1 in -h | --help) usage && exit 0 ;; esac
+questions=$1 count=${2:-200} tokens=${3:-32} out=${4:-docs/results/lossless.md}
+clover=build/clover
+[ -x "$clover" ] || { echo "lossless: build first (scripts/demo.sh)" >&2 && exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+lines=$(wc -l <"$questions")
+awk -v n="$count" -v all="$lines" 'int((NR - 1) * n / all) != int(NR * n / all)' "$questions" \
+  >"$work/questions"
+
+# Packages without training: their drafts are wrong mostly, which must not matter.
+speculators=(ngram recycle ngram+recycle wrong)
+for type in clover2 clover1 medusa eagle; do
+  "$clover" speculator init --type "$type" --seed 1 --out "$work/$type" --quiet
+  speculators+=("$work/$type")
+done
+# The model as its own drafter is right at every greedy draft.
+speculators+=("models/SmolLM2-135M-Instruct.Q4_1.gguf" "$work/clover2+ngram+recycle")
+methods=none
+for speculator in "${speculators[@]}"; do
+  for tree in 1 4 fixed25 auto; do methods+=",$speculator@$tree"; done
+done
+
+penalties=(--repeat-penalty 1.2 --presence-penalty 0.3 --frequency-penalty 0.2 --logit-bias 28=2)
+failed=0
+{
+  echo "# Lossless: the grid"
+  echo
+  echo "$count questions, $tokens tokens each; ${#speculators[@]} speculators with trees of 1, 4 and 25 nodes and"
+  echo "\`auto\` against \`none\`: ids and log-probabilities, bit for bit."
+  echo "Made by bench/lossless.sh, commit $(git describe --always --dirty 2>/dev/null || echo unknown)."
+  echo
+  echo "| temperature | processors | sequences | threads | methods compared | methods that differ |"
+  echo "|---|---|---|---|---|---|"
+} >"$work/table"
+for temperature in 0 0.7 1; do
+  for processors in none penalties top-p; do
+    for batch in 1 8; do
+      for threads in 1 2; do
+        options=(--temp "$temperature" --seed 7 -t "$threads")
+        [ "$processors" != penalties ] || options+=("${penalties[@]}")
+        [ "$processors" != top-p ] || options+=(--top-k 50 --top-p 0.95 --min-p 0.02)
+        "$clover" bench decode --questions "$work/questions" --methods "$methods" --batch "$batch" \
+          --repeats 1 -n "$tokens" --logprobs --quiet --json "$work/result.json" "${options[@]}" \
+          >"$work/text" || true
+        read -r compared different < <(python3 - "$work/result.json" <<'PY'
+import json, sys
+rows = [r for r in json.load(open(sys.argv[1]))["results"] if r["category"] == "all"]
+print(len(rows) - 1, sum(not r["same_text_as_none"] for r in rows))
+PY
+        )
+        failed=$((failed + different))
+        echo "| $temperature | $processors | $batch | $threads | $compared | $different |" |
+          tee -a "$work/table"
+      done
+    done
+  done
+done
+mkdir -p "$(dirname "$out")"
+cp "$work/table" "$out"
+[ "$failed" -eq 0 ]
