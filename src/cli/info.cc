@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "speculation/speculators/package.h"
 
 namespace clover {
 namespace {
@@ -134,8 +135,39 @@ std::string metadata_text(const Json& metadata) {
   return out;
 }
 
+std::string package_text(const Json& package) {
+  const Json& target = package["verifier"];
+  std::string switches;
+  for (const auto& [key, value] : package.items()) {
+    if (key == "verifier" || key == "training" || key == "speculators_model_type") continue;
+    switches += row("  " + key, shown(value));
+  }
+  return row("speculator", shown(package["speculators_model_type"])) +
+         row("made for", fmt::format("{}: {} layers, hidden {}, vocabulary {}",
+                                     shown(target["name"]), shown(target["num_layers"]),
+                                     shown(target["hidden_size"]), shown(target["vocab_size"]))) +
+         row("fingerprint", shown(target["fingerprint"])) +
+         row("training", shown(package["training"])) + "switches\n" + switches;
+}
+
+int package_info(const InfoOptions& options, const std::string& path) {
+  const Json package = package_config_json(read_package_config(path));
+  const auto files = open_checkpoint(path);
+  Json summary = {{"file", model_summary(*files)["file"]}, {"speculator", package}};
+  std::string text = file_text(summary["file"]) + package_text(package);
+  if (options.tensors) text += tensors_text(tensor_list(*files));
+  if (!options.common.json.empty()) {
+    if (options.tensors) summary["tensors"] = tensor_list(*files);
+    write_json(options.common.json, summary);
+  }
+  print(text);
+  return 0;
+}
+
 int info(const InfoOptions& options) {
-  const auto checkpoint = open_checkpoint(model_path(options.common));
+  const std::string path = model_path(options.common);
+  if (is_package(path)) return package_info(options, path);
+  const auto checkpoint = open_checkpoint(path);
   Json summary = model_summary(*checkpoint);
   std::string text = file_text(summary["file"]) + model_text(summary["model"]) +
                      tokenizer_text(summary["tokenizer"], options.show_template) +
@@ -154,7 +186,7 @@ int info(const InfoOptions& options) {
 }  // namespace
 
 void add_info(CLI::App& program, Action& action) {
-  CLI::App& verb = *program.add_subcommand("info", "What is in a model.");
+  CLI::App& verb = *program.add_subcommand("info", "What is in a model or a speculator package.");
   const auto options = std::make_shared<InfoOptions>();
   add_model_option(verb, options->common);
   verb.add_flag("--template", options->show_template, "show how the chat template begins");

@@ -34,8 +34,8 @@ Tensor CloverNetwork::merge(const CloverStep& step, const Tensor& h, const Tenso
   Backend& b = backend_;
   const int64_t cols = h.cols();
   if (w_.config.decoder == DecoderKind::kCosine) {
-    const Tensor normed = b.rms_norm(h, *step.norm, target_.config().norm_eps);
-    const Tensor q = b.linear(normed, *step.h_side, step.h_bias.get());
+    const Tensor q =
+        b.norm_linear(h, *step.norm, target_.config().norm_eps, *step.h_side, step.h_bias.get());
     return b.cosine_gate(q, b.columns(side, 0, cols), b.columns(side, cols, cols),
                          w_.config.decoder_heads, &h);
   }
@@ -45,12 +45,12 @@ Tensor CloverNetwork::merge(const CloverStep& step, const Tensor& h, const Tenso
 }
 
 // `side` is the projector's part of what e_side made, or null.
-Tensor CloverNetwork::project(const CloverStep& step, const Tensor& state,
-                              const Tensor* side) const {
+HeadInput CloverNetwork::project(const CloverStep& step, const Tensor& state,
+                                 const Tensor* side) const {
   Backend& b = backend_;
   Tensor y = b.linear(state, *step.projector, step.projector_bias.get(), side);
   if (w_.config.projector == ProjectorKind::kResblock) y = b.silu(y, &state);
-  return step.head_norm ? b.rms_norm(y, *step.head_norm, target_.config().norm_eps) : y;
+  return {y, step.head_norm.get(), target_.config().norm_eps};
 }
 
 Tensor CloverNetwork::base(const Tensor& hidden, std::span<const int32_t> next, KvStore& kv,

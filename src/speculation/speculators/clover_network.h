@@ -55,14 +55,14 @@ class CloverNetwork {
   // have been through the step's decoder already.
   struct Out {
     Tensor state;
-    Tensor head;
+    HeadInput head;
   };
   Out advance(int64_t step, const Tensor& before, std::span<const int32_t> tokens,
               bool merged) const;
 
  private:
   Tensor merge(const CloverStep& step, const Tensor& h, const Tensor& side) const;
-  Tensor project(const CloverStep& step, const Tensor& state, const Tensor* side) const;
+  HeadInput project(const CloverStep& step, const Tensor& state, const Tensor* side) const;
 
   const CloverWeights& w_;
   const Model& target_;

@@ -4,19 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "speculation/speculators/probability_bin.h"
+
 namespace clover {
 
-int32_t draft_bin(int32_t depth, float log_probability) {
-  const int32_t row = std::clamp(depth, 0, kBinDepths - 1);
-  const float steps = std::clamp(-2.0f * log_probability, 0.0f, kBinsPerDepth - 1.0f);
-  return row * kBinsPerDepth + static_cast<int32_t>(steps);
-}
-
 std::vector<std::vector<Candidate>> best_candidates(Backend& backend, const DraftHead& head,
-                                                    const Tensor& states, int32_t depth,
+                                                    const HeadInput& input, int32_t depth,
                                                     int32_t width) {
-  constexpr float kLeast = 1e-6f;
-  const Tensor logits = backend.linear(states, *head.matrix);
+  const int32_t bin = std::min(depth, kBinDepths - 1) * kProbabilityBins;
+  const Tensor logits =
+      input.norm ? backend.norm_linear(input.states, *input.norm, input.eps, *head.matrix)
+                 : backend.linear(input.states, *head.matrix);
   const std::vector<std::vector<TopEntry>> top = backend.top_k(logits, width);
   const std::vector<float> total = backend.log_sum_exp(logits);
   std::vector<std::vector<Candidate>> candidates(top.size());
@@ -24,10 +22,9 @@ std::vector<std::vector<Candidate>> best_candidates(Backend& backend, const Draf
     if (!std::isfinite(total[r])) continue;
     candidates[r].reserve(top[r].size());
     for (const TopEntry& entry : top[r]) {
-      const float log_probability = entry.value - total[r];
+      const float p = open_probability(std::exp(entry.value - total[r]));
       const int32_t token = head.ids.empty() ? entry.id : head.ids[static_cast<size_t>(entry.id)];
-      candidates[r].push_back({token, std::clamp(std::exp(log_probability), kLeast, 1.0f - kLeast),
-                               draft_bin(depth, log_probability)});
+      candidates[r].push_back({token, p, bin + probability_bin(p)});
     }
   }
   return candidates;

@@ -59,9 +59,9 @@ void EagleSpeculator::append_row(int32_t number, AttentionPlan& plan) const {
 
 FeatureSpeculator::DraftStep EagleSpeculator::draft(const DraftRows& rows) {
   Backend& b = backend();
-  const VectorPtr& norm = target().weights().final_norm;
+  const Vector* norm = target().weights().final_norm.get();
   const float eps = target().config().norm_eps;
-  if (rows.depth == 0) return {rows.before, b.rms_norm(rows.before, *norm, eps)};
+  if (rows.depth == 0) return {rows.before, {rows.before, norm, eps}};
   // Rows of one sequence have to be neighbours.
   std::vector<int32_t> order(rows.nodes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -86,7 +86,7 @@ FeatureSpeculator::DraftStep EagleSpeculator::draft(const DraftRows& rows) {
   }
   const Tensor out = digest(b.gather_rows(rows.before, order), tokens, plan);
   const Tensor state = b.gather_rows(out, back);
-  return {state, b.rms_norm(state, *norm, eps)};
+  return {state, {state, norm, eps}};
 }
 
 }  // namespace clover

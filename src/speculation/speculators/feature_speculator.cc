@@ -173,43 +173,50 @@ void FeatureSpeculator::read_before(std::span<const int32_t> numbers, DraftRows&
   rows.before = backend().from_host(static_cast<int64_t>(numbers.size()), hidden_, before.data());
 }
 
+// Which nodes get a row of the pass: their numbers in `chosen`; every node's row, or -1.
+std::vector<int64_t> FeatureSpeculator::choose_rows(int32_t first, int32_t depth,
+                                                    std::vector<int32_t>& chosen) {
+  std::vector<int64_t> row;
+  std::unordered_map<int32_t, int64_t> row_of_sequence;
+  for (int32_t number = first; number < round_.size(); ++number) {
+    const DraftNode& node = round_.node(number);
+    row.push_back(-1);
+    const bool begun = node.parent < 0 ? ready_[static_cast<size_t>(node.sequence)] != nullptr
+                                       : kept_[static_cast<size_t>(node.parent)] >= 0;
+    if (!begun || depth_[static_cast<size_t>(number)] != depth) continue;
+    const auto next = static_cast<int64_t>(chosen.size());
+    if (same_in_sequence(depth)) {
+      const auto [found, added] = row_of_sequence.try_emplace(node.sequence, next);
+      row.back() = found->second;
+      if (!added) continue;
+    } else if (place(number)) {
+      row.back() = next;
+    } else {
+      continue;
+    }
+    chosen.push_back(number);
+  }
+  return row;
+}
+
 void FeatureSpeculator::expand(std::span<const DraftNode> nodes, int32_t width,
                                std::vector<std::vector<Candidate>>& out) {
   out.assign(nodes.size(), {});
   const int32_t first = round_.add(nodes);
   kept_.resize(static_cast<size_t>(round_.size()), -1);
-  depth_.resize(static_cast<size_t>(round_.size()), 0);
-  std::vector<int32_t> numbers;                // nodes that get a row
-  std::vector<int64_t> row(nodes.size(), -1);  // of every node
+  for (const DraftNode& node : nodes)
+    depth_.push_back(node.parent < 0 ? 0 : depth_[static_cast<size_t>(node.parent)] + 1);
+  if (nodes.empty() || width < 1 || depth_.back() >= max_depth()) return;
   DraftRows rows;
-  std::unordered_map<int32_t, int64_t> row_of_sequence;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const DraftNode& node = nodes[i];
-    const auto number = static_cast<size_t>(first) + i;
-    const int32_t depth = node.parent < 0 ? 0 : depth_[static_cast<size_t>(node.parent)] + 1;
-    depth_[number] = depth;
-    if (i == 0) rows.depth = depth;
-    const bool begun = node.parent < 0 ? ready_[static_cast<size_t>(node.sequence)] != nullptr
-                                       : kept_[static_cast<size_t>(node.parent)] >= 0;
-    if (!begun || depth >= max_depth() || depth != rows.depth || width < 1) continue;
-    if (same_in_sequence(depth)) {
-      const auto [found, added] =
-          row_of_sequence.try_emplace(node.sequence, static_cast<int64_t>(numbers.size()));
-      row[i] = found->second;
-      if (!added) continue;
-    } else if (place(static_cast<int32_t>(number))) {
-      row[i] = static_cast<int64_t>(numbers.size());
-    } else {
-      continue;
-    }
-    numbers.push_back(static_cast<int32_t>(number));
-  }
-  if (numbers.empty()) return;
-  read_before(numbers, rows);
+  rows.depth = depth_.back();
+  std::vector<int32_t> chosen;
+  const std::vector<int64_t> row = choose_rows(first, rows.depth, chosen);
+  if (chosen.empty()) return;
+  read_before(chosen, rows);
   const DraftStep step = draft(rows);
   const auto candidates = best_candidates(backend(), draft_head(), step.head, rows.depth, width);
   const auto base = static_cast<int64_t>(node_states_.size()) / hidden_;
-  node_states_.resize(node_states_.size() + numbers.size() * static_cast<size_t>(hidden_));
+  node_states_.resize(node_states_.size() + chosen.size() * static_cast<size_t>(hidden_));
   backend().to_host(step.state, node_states_.data() + base * hidden_);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (row[i] < 0) continue;

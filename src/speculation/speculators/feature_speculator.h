@@ -9,6 +9,7 @@
 
 #include "speculation/speculators/draft_head.h"
 #include "speculation/speculators/draft_round.h"
+#include "speculation/speculators/probability_bin.h"
 #include "speculation/speculators/speculator.h"
 
 namespace clover {
@@ -21,7 +22,7 @@ class FeatureSpeculator : public Speculator {
  public:
   static constexpr int64_t kMaxPending = 512;  // features kept of a sequence
 
-  int32_t bins() const override { return kBinDepths * kBinsPerDepth; }
+  int32_t bins() const override { return kBinDepths * kProbabilityBins; }
   SpeculatorNeeds needs() const override { return {.hidden = true}; }
   bool costly() const override { return true; }
   void begin(int64_t sequence) override;
@@ -49,7 +50,7 @@ class FeatureSpeculator : public Speculator {
   };
   struct DraftStep {
     Tensor state;  // [R, D] kept for the nodes' children
-    Tensor head;   // [R, D] input of the LM head
+    HeadInput head;
   };
 
   // Features [R, D] of the plan's rows and the tokens behind them: [R, D] of which the last row of
@@ -85,6 +86,7 @@ class FeatureSpeculator : public Speculator {
   void keep(const ObservedPass& pass, const ObservedSequence& sequence, State& state);
   void catch_up(std::vector<Work> work);
   void digest_some(std::span<const Work> work);
+  std::vector<int64_t> choose_rows(int32_t first, int32_t depth, std::vector<int32_t>& chosen);
   void read_before(std::span<const int32_t> numbers, DraftRows& rows) const;
 
   SpeculatorHost host_;

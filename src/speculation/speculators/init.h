@@ -13,10 +13,10 @@ namespace clover {
 
 struct InitOptions {
   std::string type = "clover2";  // a preset, "eagle", or "clover" with `switches`
-  std::optional<CloverConfig> switches;
-  int64_t heads = 0;                  // 0: the preset's
-  int64_t draft_vocab = 0;            // tokens; 0: 8192 or the whole vocabulary, which is less
-  std::vector<int32_t> draft_tokens;  // instead of draft_vocab: which; empty: the lowest ids
+  std::optional<CloverConfig> switches = {};
+  int64_t heads = 0;                       // 0: the preset's
+  int64_t draft_vocab = 0;                 // tokens; 0: 8192 or the whole vocabulary, which is less
+  std::vector<int32_t> draft_tokens = {};  // instead of draft_vocab: which; empty: the lowest ids
   uint64_t seed = 0;
   DType weights = DType::kQ8_0;
 };
