@@ -29,7 +29,7 @@ awk -v n="$count" -v all="$lines" 'int((NR - 1) * n / all) != int(NR * n / all)'
 # Packages without training: their drafts are wrong mostly, which must not matter.
 speculators=(ngram recycle ngram+recycle wrong)
 for type in clover2 clover1 medusa eagle; do
-  "$clover" speculator init --type "$type" --seed 1 --out "$work/$type" --quiet
+  "$clover" speculator init --type "$type" --seed 1 --out "$work/$type"
   speculators+=("$work/$type")
 done
 # The model as its own drafter is right at every greedy draft.

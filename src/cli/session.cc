@@ -57,6 +57,7 @@ SpeculatorTarget speculator_target(const CommonOptions& options, const Session& 
 
 Session open_session(const CommonOptions& options, const SpeculationOptions& speculation) {
   const auto begin = Clock::now();
+  check_speculators(speculation.speculators);
   Session session;
   session.backend = make_backend(options);
   session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;

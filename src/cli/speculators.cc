@@ -42,12 +42,18 @@ SpeculatorFactory open_one(const std::string& name, const SpeculatorTarget& targ
     return [](const SpeculatorHost&) { return std::make_unique<NgramSpeculator>(); };
   if (name == "recycle")
     return [](const SpeculatorHost&) { return std::make_unique<RecyclingSpeculator>(); };
-  std::error_code ignored;
-  if (!std::filesystem::exists(name, ignored))
-    fail(ErrorCode::kNotFound,
-         "-s {}: no such file, and not a speculator's name (ngram, recycle, none)", name);
   if (is_package(name)) return open_package(name, *open_checkpoint(target.path), target.model);
   return open_draft_model(name, target);
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
 }
 
 }  // namespace
@@ -71,19 +77,26 @@ void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
       ->type_name("TREE");
 }
 
+void check_speculators(const std::string& text) {
+  if (text == "none") return;
+  const std::vector<std::string> names = split_names(text);
+  for (const std::string& name : names) {
+    if (std::count(names.begin(), names.end(), name) > 1)
+      fail(ErrorCode::kInvalidArgument, "-s {}: '{}' is given twice", text, name);
+    std::error_code ignored;
+    if (name != "ngram" && name != "recycle" && !std::filesystem::exists(name, ignored))
+      fail(ErrorCode::kNotFound,
+           "-s {}: there is no speculator and no file '{}' (known: ngram, recycle; none alone)",
+           text, name);
+  }
+}
+
 std::vector<SpeculatorFactory> open_speculators(const std::string& text,
                                                 const SpeculatorTarget& target) {
   std::vector<SpeculatorFactory> speculators;
   if (text == "none") return speculators;
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('+', begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    if (std::count(names.begin(), names.end(), names.back()) > 1)
-      fail(ErrorCode::kInvalidArgument, "-s {}: '{}' is given twice", text, names.back());
-    speculators.push_back(open_one(names.back(), target));
-    begin = end + 1;
-  }
+  check_speculators(text);
+  for (const std::string& name : split_names(text)) speculators.push_back(open_one(name, target));
   return speculators;
 }
 

@@ -20,6 +20,10 @@ struct SpeculationOptions {
 
 void add_speculation_options(CLI::App& verb, SpeculationOptions& options);  // -s --tree
 
+// Checks what can be checked before a model is loaded: Error(kInvalidArgument) for a name given
+// twice or together with none, Error(kNotFound) for one that is neither known nor a file.
+void check_speculators(const std::string& text);
+
 // What speculators are opened for.
 struct SpeculatorTarget {
   std::string path;  // of the model

@@ -62,6 +62,30 @@ same "bias forces a token" "$(out -p abc -n 4 --logit-bias 67=1000)" "aaaa"
 differ "-inf forbids one" "$(out -p abc -n 12 --logit-bias 67=-inf | tr -dc a)" "a"
 expect 1 'logit_bias.*96' generate -m "$m" -p abc --logit-bias 96=1
 
+# Speculation: other passes, the same text; what is drafted and accepted is counted.
+loop=(-p "abcabcabcabcabc" -n 60 --ignore-eos --logit-bias 70=-inf)
+same_text() {  # SPECULATORS TREE
+  same "-s $1 --tree $2" "$(out "${loop[@]}" -s "$1" --tree "$2")" "$(out "${loop[@]}" -s none)"
+}
+for tree in auto 1 8 chain3 fixed25 clover1; do same_text ngram+recycle "$tree"; done
+same_text "$m" 4  # the model as its own drafter
+gen "${loop[@]}" -s none --json "$work/none.json"
+has "no drafts" "$work/none.json" '"drafted": 0,$'
+gen "${loop[@]}" -s "$m" --tree chain3 --json "$work/own.json"
+has "its own drafts are right" "$work/own.json" '"tokens_per_step": 3\.[0-9]'
+for type in clover2 clover1 medusa eagle; do
+  expect 0 "" speculator init -m "$m" --type "$type" --out "$work/$type"
+  same_text "$work/$type" 4
+  same_text "$work/$type+ngram" auto
+done
+expect 0 "" speculator init -m "$m" --type clover2 --seed 0 --out "$work/again"
+same "init is a function of its options" "$(sha256sum <"$work/again/model.safetensors")" \
+  "$(sha256sum <"$work/clover2/model.safetensors")"
+expect 2 'no-such-type' speculator init -m "$m" --type no-such-type --out "$work/x"
+sed 's/"hidden_size": [0-9]*/"hidden_size": 12345/' "$work/clover2/config.json" >"$work/config" &&
+  cp "$work/config" "$work/again/config.json"
+expect 1 '12345' generate -m "$m" -p abc -s "$work/again"
+
 # The result file: whole or not at all.
 gen -p abc -n 5 --json "$work/r.json" --logprobs 3
 for field in text token_ids finish_reason usage speculation timing_ms tokens_per_second machine \
@@ -72,7 +96,7 @@ for field in prompt_tokens completion_tokens speculator target_steps drafted acc
 has "hash" "$work/r.json" "\"sha256\": \"$(sha256sum <"$m/model.safetensors" | cut -c -64)\""
 has "prompt tokens" "$work/r.json" '"prompt_tokens": 3,$'
 has "completion tokens" "$work/r.json" '"completion_tokens": 5$'
-has "no speculator" "$work/r.json" '"speculator": "none"'
+has "speculator" "$work/r.json" '"speculator": "ngram[+]recycle"'
 same "log-probabilities, 5 tokens of 1 + 3" "$(grep -c '"logprob": -' "$work/r.json")" 20
 ls -a "$work" >"$work/list"
 same "no temporary file stays" "$(grep -c 'r\.json' "$work/list")" 1

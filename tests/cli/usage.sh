@@ -45,6 +45,7 @@ expect 2 'neon' generate -p a --isa neon
 expect 2 'tpu' generate -p a --device tpu
 expect 2 'q4' generate -p a --kv-type q4
 expect 2 '--logprobs' generate -p a --json x --logprobs 21
+for tree in "" 0 257 chain chain0 fixed fast 4x; do expect 2 '--tree' generate -p a --tree "$tree"; done
 
 # Files.
 expect 1 'built for the CPU only' generate -m "$work/none.gguf" -p a --device cuda
@@ -62,6 +63,9 @@ expect 1 'none\.txt' generate -m "$work/empty" -f "$work/none.txt"
 expect 1 'empty' generate -m "$work/empty" -f "$work/empty"
 expect 1 'nowhere' generate -m "$work/empty" -p a --json "$work/nowhere/out.json"
 name=$(printf 'a\033[31mb\nc')
+expect 1 'no speculator and no file .magic' generate -m "$work/empty" -p a -s magic
+expect 1 'ngram.*twice' generate -m "$work/empty" -p a -s ngram+ngram
+expect 1 "''" generate -m "$work/empty" -p a -s ngram+
 expect 1 'no file .*/a .31mb c$' info -m "$work/$name"
 cd "$work/empty" && cp "$clover" "$work/alone" 2>/dev/null
 clover=$work/alone expect 1 'name one with -m' info
