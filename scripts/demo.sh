@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh machine to an answer: installs, builds, generates, and shows the speed.
+# From a fresh machine to an answer: installs, builds, generates the same text without and with
+# speculation, and shows both speeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly MODEL=models/SmolLM2-135M-Instruct.Q4_1.gguf
-readonly SPECULATORS=models/speculators
 readonly QUESTION=${1:-"Why does bread rise? Explain it to a child in a few sentences."}
 
 case "${1:-}" in
@@ -31,14 +31,8 @@ answer() {
   printf '\n'
 }
 
-# Speculation appears here as soon as the program has it and a trained speculator is there.
-if build/clover generate --help | grep -q -- '--speculator' &&
-  [ -n "$(find "$SPECULATORS" -name model.safetensors 2>/dev/null)" ]; then
-  answer plain -s none
-  answer clover
-else
-  answer plain
-fi
+answer plain -s none
+answer clover
 
 python3 - "$results" <<'PYTHON'
 import json, pathlib, sys
