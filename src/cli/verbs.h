@@ -16,6 +16,7 @@ void add_chat(CLI::App& program, Action& action);
 void add_info(CLI::App& program, Action& action);
 void add_tokenize(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_eval(CLI::App& program, Action& action);
 void add_speculator(CLI::App& program, Action& action);
 
 }  // namespace clover

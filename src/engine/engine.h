@@ -73,6 +73,8 @@ class Engine {
   const RequestStats* stats(int64_t id) const;
   void forget(int64_t id);
   EngineStats engine_stats() const;
+  // Null when nothing drafts.
+  const Drafter* drafter() const { return drafter_.get(); }
 
  private:
   void admit();

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "measure/prompts.h"
 #include "measure/spread.h"
 
 namespace clover {
@@ -43,11 +43,6 @@ struct Tally {
         {&sample_ms, &other.sample_ms}, {&other_ms, &other.other_ms}};
     for (const auto& [to, from] : lists) to->insert(to->end(), from->begin(), from->end());
   }
-};
-
-struct Prompt {
-  std::string category;
-  std::vector<TokenId> ids;
 };
 
 // Runs a group of prompts side by side to their ends.
@@ -101,26 +96,6 @@ Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin
   }
   for (const uint64_t hash : hashes) tally.ids_hash = mix64(tally.ids_hash ^ hash);
   return tally;
-}
-
-std::vector<Prompt> render(const std::vector<Question>& questions, const Tokenizer& tokenizer) {
-  std::optional<ChatTemplate> chat;
-  if (const auto source = tokenizer.chat_template()) chat = ChatTemplate::parse(*source);
-  std::vector<Prompt> prompts;
-  for (const Question& question : questions) {
-    std::vector<TextSpan> text{{question.turns.front(), false}};
-    if (chat) {
-      ChatRenderOptions render_options;
-      render_options.special_tokens = tokenizer.template_tokens();
-      const Json messages = {{{"role", "user"}, {"content", question.turns.front()}}};
-      text = chat->render(messages, render_options);
-    }
-    prompts.push_back({question.category, tokenizer.encode(text, {})});
-  }
-  // Groups of one category keep a category's figures its own.
-  std::stable_sort(prompts.begin(), prompts.end(),
-                   [](const Prompt& a, const Prompt& b) { return a.category < b.category; });
-  return prompts;
 }
 
 double time_prompt(Engine& engine, const std::vector<Prompt>& prompts, int64_t tokens) {
@@ -245,7 +220,7 @@ Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& to
                   const std::vector<Question>& questions, const DecodeBenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& report) {
   check(options);
-  const std::vector<Prompt> prompts = render(questions, tokenizer);
+  const std::vector<Prompt> prompts = render_prompts(questions, tokenizer);
   std::vector<std::vector<Cell>> batches;
   for (const int64_t batch : options.batches) {
     std::vector<Cell>& cells = batches.emplace_back();

@@ -86,6 +86,21 @@ sed 's/"hidden_size": [0-9]*/"hidden_size": 12345/' "$work/clover2/config.json" 
   cp "$work/config" "$work/again/config.json"
 expect 1 '12345' generate -m "$m" -p abc -s "$work/again"
 
+# eval and bench decode on questions of our own.
+printf '{"category":"a","turns":["abcabcabcabc"]}\n{"prompt":"hello"}\n' >"$work/questions"
+expect 0 "" eval -m "$m" --questions "$work/questions" -s "$m" -n 20 --nodes 1,4 --json "$work/e.json"
+has "a row for each size" "$work/out" '^\| 4 \| [0-9.]+ '
+has "its own drafts are all right" "$work/out" '^\| 1 \| [0-9.]+ \| [0-9.]+ \| 100 % '
+has "calibration" "$work/e.json" '"predicted": '
+expect 1 'no speculator to judge' eval -m "$m" --questions "$work/questions" -s none
+expect 1 'none\.jsonl' eval -m "$m" --questions "$work/none.jsonl"
+expect 2 '--questions' eval -m "$m"
+expect 1 "tree '0'" eval -m "$m" --questions "$work/questions" --nodes 0
+expect 0 "" bench decode -m "$m" --questions "$work/questions" -n 8 --repeats 2 --batch 1,2 \
+  --methods none,ngram+recycle,wrong,ngram@3 --logprobs --json "$work/b.json"
+same "every method gives one text" "$(grep -c '"same_text_as_none": true' "$work/b.json")" 12
+expect 1 "tree 'x'" bench decode -m "$m" --questions "$work/questions" --methods ngram@x
+
 # The result file: whole or not at all.
 gen -p abc -n 5 --json "$work/r.json" --logprobs 3
 for field in text token_ids finish_reason usage speculation timing_ms tokens_per_second machine \
