@@ -38,7 +38,8 @@ Sequence::Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int6
     : id_(id),
       request_(std::move(request)),
       tokenizer_(tokenizer),
-      sampler_(request_.sampling, usable_eos(tokenizer, request_.ignore_eos, vocab), vocab),
+      sampler_(request_.sampling, usable_eos(tokenizer, request_.ignore_eos, vocab), vocab,
+               tokenizer.vocab_size()),
       output_(tokenizer, request_.stop),
       tokens_(request_.prompt),
       submitted_(Clock::now()) {

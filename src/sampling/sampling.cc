@@ -100,10 +100,15 @@ void validate(const SamplingParams& p, int32_t vocab_size) {
   check_bias(p.logit_bias, vocab_size);
 }
 
-SamplerState::SamplerState(SamplingParams params, std::vector<int32_t> eos_ids, int32_t vocab_size)
-    : params_(std::move(params)), eos_ids_(std::move(eos_ids)), vocab_size_(vocab_size) {
+SamplerState::SamplerState(SamplingParams params, std::vector<int32_t> eos_ids, int32_t vocab_size,
+                           int32_t usable)
+    : params_(std::move(params)),
+      eos_ids_(std::move(eos_ids)),
+      vocab_size_(vocab_size),
+      usable_(std::min(usable, vocab_size)) {
   validate(params_, vocab_size_);
   check_ids(eos_ids_, "end-of-text");
+  if (usable_ <= 0) fail(ErrorCode::kInvalidArgument, "no token of the vocabulary has a text");
 }
 
 void SamplerState::check_ids(std::span<const int32_t> ids, const char* what) const {
@@ -202,17 +207,22 @@ struct AdjustedRow {
   float max;
 };
 
-AdjustedRow rescan(std::span<float> logits, std::vector<float>& block_max) {
-  RowScan scan = scan_row(logits, block_max);
+// Scans the tokens that have a text.
+AdjustedRow scan_usable(std::span<const float> logits, std::vector<float>& block_max) {
+  const RowScan scan = scan_row(logits, block_max);
   if (scan.max == kExcluded) {
     fail(ErrorCode::kInvalidArgument,
-         "no token is left to draw: logit_bias, min_tokens and the allowed tokens exclude all");
-  }
-  if (scan.max == std::numeric_limits<float>::infinity()) {
-    resolve_forced(logits, scan.max);
-    scan = scan_row(logits, block_max);
+         "no token is left to draw: the model, logit_bias, min_tokens and the allowed tokens "
+         "exclude all");
   }
   return {logits, block_max, scan.max};
+}
+
+AdjustedRow rescan(std::span<float> logits, std::vector<float>& block_max) {
+  const AdjustedRow row = scan_usable(logits, block_max);
+  if (row.max != std::numeric_limits<float>::infinity()) return row;
+  resolve_forced(logits, row.max);
+  return scan_usable(logits, block_max);
 }
 
 }  // namespace
@@ -224,10 +234,13 @@ Draw SamplerState::draw(std::span<const float> logits, uint64_t position,
   Scratch& s = scratch();
   const RowScan raw = scan_model_row(logits, vocab_size_, s.block_max);
   AdjustedRow row{logits, s.block_max, raw.max};
+  const auto usable = static_cast<size_t>(usable_);
   if (needs_copy(pending, allowed)) {
     s.logits.assign(logits.begin(), logits.end());
     adjust(s.logits, pending, allowed);
-    row = rescan(s.logits, s.logits_block_max);
+    row = rescan(std::span(s.logits).first(usable), s.logits_block_max);
+  } else if (usable_ < vocab_size_) {
+    row = scan_usable(logits.first(usable), s.logits_block_max);
   }
   Draw result;
   if (params_.temperature == 0.0f) {
@@ -248,7 +261,9 @@ std::vector<float> SamplerState::process(std::span<const float> logits,
   scan_model_row(logits, vocab_size_, block_max);
   std::vector<float> adjusted(logits.begin(), logits.end());
   adjust(adjusted, pending, allowed);
-  const AdjustedRow row = rescan(adjusted, block_max);
+  const auto usable = static_cast<size_t>(usable_);
+  const AdjustedRow row = rescan(std::span(adjusted).first(usable), block_max);
+  std::fill(adjusted.begin() + usable_, adjusted.end(), kExcluded);
   if (params_.temperature == 0.0f) return adjusted;
   TemperedRow tempered;
   apply_temperature(row.logits, row.block_max, row.max, params_.temperature, tempered);
@@ -257,6 +272,7 @@ std::vector<float> SamplerState::process(std::span<const float> logits,
   for (int64_t i = 0; i < tempered.size; ++i) {
     if (!cut.keeps(out[i], i)) out[i] = kExcluded;
   }
+  out.resize(adjusted.size(), kExcluded);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -64,8 +65,11 @@ struct Draw {
 // undone when they are rejected. Const methods may be called from several threads at once.
 class SamplerState {
  public:
-  // Error(kInvalidArgument) when the parameters are invalid or an end-of-text id is out of range.
-  SamplerState(SamplingParams params, std::vector<int32_t> eos_ids, int32_t vocab_size);
+  // `usable`: ids from there on have no text (models pad their vocabularies) and are never drawn,
+  // whatever their logits and biases. Error(kInvalidArgument) when the parameters are invalid, an
+  // end-of-text id is out of range or no id is usable.
+  SamplerState(SamplingParams params, std::vector<int32_t> eos_ids, int32_t vocab_size,
+               int32_t usable = std::numeric_limits<int32_t>::max());
 
   // Adds prompt tokens (they count for the repetition penalty only).
   void add_prompt(std::span<const int32_t> ids);
@@ -104,6 +108,7 @@ class SamplerState {
   SamplingParams params_;
   std::vector<int32_t> eos_ids_;
   int32_t vocab_size_;
+  int32_t usable_;  // <= vocab_size_
   int64_t output_tokens_ = 0;
   std::vector<TokenCount> counts_;                // of the tokens that occur
   std::unordered_map<int32_t, size_t> count_of_;  // id -> index into counts_

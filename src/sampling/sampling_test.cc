@@ -281,6 +281,58 @@ TEST(Draw, PromptCountsForRepetitionOnly) {
 
 // D4, D7: with min_tokens = 10 the end of text can first be the token of index 10, counting tokens,
 // not steps, in whatever blocks they come.
+// Models pad their vocabularies to round numbers; the padding has no text and whatever logits
+// training left it with.
+TEST(Draw, PaddingOfTheVocabularyIsNeverDrawn) {
+  constexpr int32_t kVocab = 300, kUsable = 270;
+  std::vector<float> logits(kVocab, 0.0f);
+  for (int32_t id = 0; id < kUsable; ++id) logits[static_cast<size_t>(id)] = 0.01f * (id % 7);
+  for (int32_t id = kUsable; id < kVocab; ++id) logits[static_cast<size_t>(id)] = 5.0f;
+  const std::vector<SamplingParams> all = {
+      {.temperature = 0.0f},
+      {.temperature = 1.0f},
+      {.temperature = 1.0f, .top_k = 40},
+      {.temperature = 1.0f, .top_p = 0.5f},
+      {.temperature = 1.0f, .min_p = 0.1f},
+      {.temperature = 1.0f, .presence_penalty = 1.0f},
+      {.temperature = 1.0f, .logit_bias = {{kUsable, kInf}, {3, 1.0f}}},
+      {.temperature = 0.0f, .logit_bias = {{kVocab - 1, 100.0f}}}};
+  const int32_t pending[] = {kUsable + 1, 4};
+  for (const SamplingParams& params : all) {
+    const SamplerState padded(params, {}, kVocab, kUsable);
+    SamplingParams shorter_params = params;
+    std::erase_if(shorter_params.logit_bias, [](auto bias) { return bias.first >= kUsable; });
+    const SamplerState shorter(shorter_params, {}, kUsable);
+    for (uint64_t position = 0; position < 200; ++position) {
+      EXPECT_EQ(draw_id(padded, logits, position),
+                draw_id(shorter, std::span(logits).first(kUsable), position));
+      EXPECT_LT(draw_id(padded, logits, position, pending), kUsable);
+    }
+    const std::vector<float> processed = padded.process(logits, pending);
+    ASSERT_EQ(processed.size(), logits.size());
+    for (int32_t id = kUsable; id < kVocab; ++id)
+      EXPECT_EQ(processed[static_cast<size_t>(id)], -kInf);
+  }
+}
+
+TEST(Draw, PaddingCountsInTheModelsOwnDistribution) {
+  const std::vector<float> logits = {0.0f, 0.0f, 1.0f};
+  const SamplerState padded({}, {}, 3, 2);
+  const Draw draw = padded.draw(logits, 0, {}, 3);
+  EXPECT_EQ(draw.id, 0);
+  EXPECT_NEAR(draw.logprob, -std::log(2.0 + std::exp(1.0)), 1e-5);
+  ASSERT_EQ(draw.top.size(), 3u);
+  EXPECT_EQ(draw.top[0].id, 2);
+}
+
+TEST(Draw, PaddingAloneIsNothingToDraw) {
+  const std::vector<float> logits = {-kInf, -kInf, 1.0f};
+  EXPECT_THAT(error_of([&] { draw_id(SamplerState({}, {}, 3, 2), logits); }),
+              HasSubstr("no token is left"));
+  EXPECT_THAT(error_of([&] { SamplerState({}, {}, 3, 0); }), HasSubstr("no token"));
+  EXPECT_THAT(error_of([&] { SamplerState({}, {}, 3, -1); }), HasSubstr("no token"));
+}
+
 TEST(Draw, D4D7MinTokensCountsTokens) {
   const std::vector<float> logits = {0.0f, 10.0f, 9.0f};
   const std::vector<int32_t> eos = {1, 2};

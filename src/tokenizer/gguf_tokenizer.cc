@@ -128,8 +128,12 @@ void set_special_ids(const GgufVocabulary& vocabulary, const TokenTable& table, 
                                                                     {"eos", "eos_token"},
                                                                     {"unknown", "unk_token"},
                                                                     {"padding", "pad_token"}};
-  for (const auto& [key, name] : kTemplateNames)
-    if (const auto id = vocabulary.id(key)) traits.template_tokens[name] = table.at(*id).bytes;
+  for (const auto& [key, name] : kTemplateNames) {
+    // Many files name a padding token that they do not have; nothing else reads it.
+    const auto id = vocabulary.checkpoint.meta_int(fmt::format("tokenizer.ggml.{}_token_id", key));
+    if (id && table.contains(*id))
+      traits.template_tokens[name] = table.at(static_cast<TokenId>(*id)).bytes;
+  }
 }
 
 std::unique_ptr<Tokenizer> byte_level_bpe(const GgufVocabulary& vocabulary) {

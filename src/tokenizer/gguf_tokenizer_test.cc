@@ -89,6 +89,19 @@ TEST(GgufTokenizer, ChatTemplateIsGivenOut) {
   EXPECT_EQ(load_tokenizer(fake)->chat_template(), "{{ x }}");
 }
 
+TEST(GgufTokenizer, TemplatesMayNameSpecialTokens) {
+  FakeCheckpoint fake = Bpe().checkpoint();
+  EXPECT_TRUE(load_tokenizer(fake)->template_tokens().empty());
+  fake.set_int("tokenizer.ggml.bos_token_id", 9);
+  fake.set_int("tokenizer.ggml.eos_token_id", 10);
+  fake.set_int("tokenizer.ggml.padding_token_id", 32000);  // not there: no reason to refuse a file
+  const auto tokenizer = load_tokenizer(fake);
+  const std::map<std::string, std::string> expected = {
+      {"bos_token", std::string(tokenizer->token_bytes(9))},
+      {"eos_token", std::string(tokenizer->token_bytes(10))}};
+  EXPECT_EQ(tokenizer->template_tokens(), expected);
+}
+
 void expect_error(const FakeCheckpoint& fake, ErrorCode code, const std::string& part) {
   try {
     load_tokenizer(fake);

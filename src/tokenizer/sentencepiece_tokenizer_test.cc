@@ -93,6 +93,19 @@ TEST(SentencePieceTokenizer, FolderRulesAreHonoured) {
   EXPECT_THROW(load_tokenizer(fake), Error);
 }
 
+TEST(SentencePieceTokenizer, TemplatesMayNameSpecialTokens) {
+  using Tokens = std::map<std::string, std::string>;
+  FakeCheckpoint fake = folder("spm_bpe.model");
+  EXPECT_EQ(load_tokenizer(fake)->template_tokens(), (Tokens{{"bos_token", "<s>"}}));
+  fake.set_document(
+      "tokenizer_config.json",
+      parse_json(R"({"eos_token": {"content": "</s>"}, "pad_token": null})", "config"));
+  fake.set_document("special_tokens_map.json",
+                    parse_json(R"({"eos_token": "<x>", "pad_token": "<pad>"})", "map"));
+  EXPECT_EQ(load_tokenizer(fake)->template_tokens(),
+            (Tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}}));
+}
+
 // legacy = false: only the text's first section gets a space.
 TEST(SentencePieceTokenizer, LaterSectionsGetNoSpaceWithoutLegacy) {
   FakeCheckpoint fake = folder("spm_bpe.model");
