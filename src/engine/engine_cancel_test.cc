@@ -166,18 +166,30 @@ TEST(EngineFailure, ARequestWithoutATokenToDrawEndsAloneA16) {
   EXPECT_TRUE(all_free(engine));
 }
 
+// Cannot decode one of its tokens.
+class BrokenTokenizer : public FakeTokenizer {
+ public:
+  explicit BrokenTokenizer(TokenId bad) : FakeTokenizer(numbered_pieces()), bad_(bad) {}
+  std::string_view token_bytes(TokenId id) const override {
+    if (id == bad_) fail(ErrorCode::kCorrupt, "token {} is broken", id);
+    return FakeTokenizer::token_bytes(id);
+  }
+
+ private:
+  TokenId bad_;
+};
+
 // A16: neither does one that fails in mid-answer take others along; what it said stays said.
 TEST(EngineFailure, AFailureInMidAnswerKeepsWhatWasSaidA16) {
   const auto prompt = random_prompt(3, 10);
   const auto ids = ids_of(reference_draws(*tiny_model(), make_request(prompt, 20)));
-  // A vocabulary that ends before the greatest id that is drawn.
   const TokenId greatest = *std::max_element(ids.begin(), ids.end());
   const auto at = std::find(ids.begin(), ids.end(), greatest);
   ASSERT_NE(at, ids.begin());
-  const FakeTokenizer small(numbered_pieces(greatest));
+  const BrokenTokenizer broken(greatest);
   Request fine = make_request(random_prompt(4, 10), 20);
   fine.sampling.logit_bias.emplace_back(5, 100.0f);
-  Engine engine(tiny_model(), small, {.context = 64, .max_sequences = 2});
+  Engine engine(tiny_model(), broken, {.context = 64, .max_sequences = 2});
   Answer failed, other;
   submit(engine, make_request(prompt, 20), failed);
   submit(engine, fine, other);
