@@ -124,6 +124,30 @@ void pack_quantised(const WeightView& part, const PanelView& view, int64_t p, ui
   }
 }
 
+// The 32 elements of one block and lane.
+void unpack_block(const PanelView& view, const uint8_t* panel, int64_t block, int64_t lane,
+                  float* out) {
+  float scales[2] = {};
+  float mins[2] = {};
+  for (int64_t g = 0; g < kBlockCols / view.group; ++g) {
+    scales[g] = f16_to_f32(halves(panel, view.scales_at(block))[g * kPanelRows + lane]);
+    if (view.has_min)
+      mins[g] = f16_to_f32(halves(panel, view.mins_at(block))[g * kPanelRows + lane]);
+  }
+  const uint8_t* codes = panel + view.codes_at(block) + lane * 4;
+  const bool nibbles = view.kind == PanelKind::kNibbles;
+  for (int64_t four = 0; four < kBlockCols / 4; ++four) {  // as code_place() says
+    const uint8_t* bytes = codes + (nibbles ? four % 4 : four) * 64;
+    const int64_t g = four * 4 / view.group;
+    for (int64_t i = 0; i < 4; ++i) {
+      const int code = !nibbles ? bytes[i] : four >= 4 ? bytes[i] >> 4 : bytes[i] & 15;
+      float x = scales[g] * static_cast<float>(code - view.offset);
+      if (view.has_min) x += mins[g];
+      out[four * 4 + i] = x;
+    }
+  }
+}
+
 template <typename T>
 void pack_floats(const WeightView& part, int64_t p, uint8_t* panel) {
   const auto* src = reinterpret_cast<const uint8_t*>(part.data);
@@ -201,26 +225,20 @@ void PackedMatrix::unpack_row(int64_t row, float* out) const {
   const int64_t local = row - segment->first_row;
   const int64_t lane = local % kPanelRows;
   const uint8_t* panel = view.data + local / kPanelRows * view.panel_bytes;
+  if (view.quantised()) {
+    for (int64_t block = 0; block < view.cols / kBlockCols; ++block)
+      unpack_block(view, panel, block, lane, out + block * kBlockCols);
+    return;
+  }
   for (int64_t c = 0; c < view.cols; ++c) {
     const int64_t at = c * kPanelRows + lane;
     if (view.kind == PanelKind::kF32) {
       std::memcpy(out + c, panel + at * 4, 4);
       continue;
     }
-    if (!view.quantised()) {
-      uint16_t bits;
-      std::memcpy(&bits, panel + at * 2, 2);
-      out[c] = view.kind == PanelKind::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
-      continue;
-    }
-    const CodePlace place = code_place(view, c, lane);
-    const uint8_t byte = panel[place.byte];
-    const int code = view.kind == PanelKind::kBytes ? byte : place.high ? byte >> 4 : byte & 15;
-    const int64_t block = c / kBlockCols;
-    const int64_t scale_at = scale_lane(view, c, lane);
-    const float scale = f16_to_f32(halves(panel, view.scales_at(block))[scale_at]);
-    out[c] = scale * static_cast<float>(code - view.offset);
-    if (view.has_min) out[c] += f16_to_f32(halves(panel, view.mins_at(block))[scale_at]);
+    uint16_t bits;
+    std::memcpy(&bits, panel + at * 2, 2);
+    out[c] = view.kind == PanelKind::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
   }
 }
 
