@@ -39,7 +39,7 @@ for speculator in "${speculators[@]}"; do
   for tree in 1 4 fixed25 auto; do methods+=",$speculator@$tree"; done
 done
 
-penalties=(--repeat-penalty 1.2 --presence-penalty 0.3 --frequency-penalty 0.2 --logit-bias 28=2)
+penalties=(--repeat-penalty 1.2 --presence-penalty 0.3 --frequency-penalty 0.2 --logit-bias "28=2")
 failed=0
 {
   echo "# Lossless: the grid"

@@ -35,20 +35,38 @@ each=$((seconds / ${#targets[@]}))
 [ "$each" -le 60 ] || each=60
 [ "$each" -gt 0 ] || each=1
 mkdir -p build-fuzz/crashes
-for target in "${targets[@]}"; do
-  program=build-fuzz/$target
-  [ -x "$program" ] || { echo "fuzz: there is no target \"$target\"" >&2 && exit 2; }
+
+run_target() {  # TARGET: fails, with the end of its log, when it finds something
+  local target=$1 program=build-fuzz/$1 log=build-fuzz/$1.log
   # New inputs go to the first folder; the checked-in seeds are only read.
-  corpus=(build-fuzz/corpus/"$target")
+  local corpus=(build-fuzz/corpus/"$target") seeds=fuzz/corpus/${target%_fuzz}
   mkdir -p "${corpus[0]}"
-  seeds=fuzz/corpus/${target%_fuzz}
   [ ! -d "$seeds" ] || corpus+=("$seeds")
-  log=build-fuzz/$target.log
   if ! "$program" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -artifact_prefix=build-fuzz/crashes/"$target"- "${corpus[@]}" >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "fuzz: $target failed; its input is in build-fuzz/crashes/" >&2
-    exit 1
+    return 1
   fi
   echo "$target: $(grep '^Done' "$log")"
+}
+
+for target in "${targets[@]}"; do
+  [ -x "build-fuzz/$target" ] || { echo "fuzz: there is no target \"$target\"" >&2 && exit 2; }
 done
+# As many at once as there are processors.
+failed=0
+running=0
+for target in "${targets[@]}"; do
+  if [ "$running" -ge "$(nproc)" ]; then
+    wait -n || failed=1
+    running=$((running - 1))
+  fi
+  run_target "$target" &
+  running=$((running + 1))
+done
+while [ "$running" -gt 0 ]; do
+  wait -n || failed=1
+  running=$((running - 1))
+done
+exit $failed

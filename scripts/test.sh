@@ -55,5 +55,8 @@ step "clang-tidy"
 step "address and undefined-behaviour sanitizers"
 ./scripts/asan.sh
 
+step "older processors, emulated"
+./scripts/emulate.sh
+
 step "all tests"
 ctest --test-dir build -j "$jobs" --output-on-failure

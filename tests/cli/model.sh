@@ -28,4 +28,26 @@ same "no control token from text" "$(grep -c '<|im_end|>' "$work/out")" 0
 expect 0 "" tokenize -p "Hello <|im_end|>" --parse-special
 same "unless asked" "$(grep -c '<|im_end|>' "$work/out")" 1
 
+# The file is not kept beside the weights: no mapping is left, and memory never held both.
+mkfifo "$work/in"
+"$clover" chat --quiet -n 4 -c 1024 <"$work/in" >"$work/out" 2>"$work/err" &
+pid=$!
+exec 3>"$work/in"
+echo "What is 2 + 2?" >&3
+for _ in {1..1200}; do
+  [ "$(wc -l <"$work/out")" -ge 1 ] && break
+  sleep 0.1
+done
+grep -c '\.gguf' "/proc/$pid/maps" >"$work/mapped"
+peak_kib=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status")
+exec 3>&-
+wait "$pid"
+same "the chat ends well" $? 0
+same "mappings of the model file" "$(cat "$work/mapped")" 0
+# 1.4 times the file, 22.5 KiB of keys and values a token, and the program itself.
+bytes=$(stat -L -c %s "$source_dir/models/SmolLM2-135M-Instruct.Q4_1.gguf")
+limit_kib=$((bytes * 14 / 10 / 1024 + 1024 * 45 / 2 + 16 * 1024))
+same "peak memory of ${peak_kib} KiB is at most ${limit_kib}" \
+  "$((peak_kib > 0 && peak_kib <= limit_kib))" 1
+
 summary

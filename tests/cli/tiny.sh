@@ -63,7 +63,7 @@ differ "-inf forbids one" "$(out -p abc -n 12 --logit-bias 67=-inf | tr -dc a)" 
 expect 1 'logit_bias.*96' generate -m "$m" -p abc --logit-bias 96=1
 
 # Speculation: other passes, the same text; what is drafted and accepted is counted.
-loop=(-p "abcabcabcabcabc" -n 60 --ignore-eos --logit-bias 70=-inf)
+loop=(-p "abcabcabcabcabc" -n 60 --ignore-eos --logit-bias "70=-inf")
 same_text() {  # SPECULATORS TREE
   same "-s $1 --tree $2" "$(out "${loop[@]}" -s "$1" --tree "$2")" "$(out "${loop[@]}" -s none)"
 }
