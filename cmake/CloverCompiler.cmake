@@ -12,9 +12,10 @@ if(CLOVER_WERROR)
   add_compile_options(-Werror)
 endif()
 if(CLOVER_SANITIZE)
-  # Assertions stay on and line numbers are all the debug information that a report needs.
+  # Assertions stay on, line numbers are all the debug information that a report needs, and little
+  # optimisation compiles instrumented code in half the time.
   add_compile_options(-fsanitize=${CLOVER_SANITIZE} -fno-omit-frame-pointer
-                      -fno-sanitize-recover=all -UNDEBUG -g1)
+                      -fno-sanitize-recover=all -UNDEBUG -g1 -O1)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code confuses this warning of g++ 12.
     add_compile_options(-Wno-error=maybe-uninitialized)

@@ -37,6 +37,8 @@ function(clover_cli)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(sources)
     add_executable(clover ${sources})
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/cli/main.cc PROPERTIES
+      COMPILE_DEFINITIONS CLOVER_VERSION="${PROJECT_VERSION}")
     target_link_libraries(clover PRIVATE ${ARG_DEPENDS})
     install(TARGETS clover)
   endif()

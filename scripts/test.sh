@@ -55,6 +55,12 @@ step "clang-tidy"
 step "address and undefined-behaviour sanitizers"
 ./scripts/asan.sh
 
+step "thread sanitizer"
+./scripts/tsan.sh
+
+step "fuzzing, at most a minute for each target"
+./scripts/fuzz.sh 600
+
 step "older processors, emulated"
 ./scripts/emulate.sh
 

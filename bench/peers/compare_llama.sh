@@ -26,6 +26,13 @@ fi
 tool=compare_llama.py
 if [ "${1:-}" = logits ]; then
   tool=compare_logits.py
+  case " $* " in
+    *" --help "* | *" -h "*) ;;
+    *)
+      cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+      cmake --build "$root/build" --target clover-logits
+      ;;
+  esac
   shift
 fi
 exec "$VENV/bin/python" "$root/bench/peers/$tool" "$@"

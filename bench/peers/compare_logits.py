@@ -6,15 +6,13 @@ then rows int32 token ids (one sequence, positions from 0 on) and rows * vocab f
 by row. Runs llama.cpp over the same ids and prints the share of rows whose largest logit belongs to
 the same token, and the mean Kullback-Leibler divergence KL(llama.cpp || Clover) in nats.
 
-With --text and no file, Clover is asked to write one (`clover eval-logits`); a build without that
-command is reported and skipped.
+Without a file, Clover is asked to write one for every text (build/clover-logits, logits.cc here).
 """
 
 import argparse
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -67,18 +65,14 @@ def compare(peer, ids, logits):
 
 
 def ask_clover(arguments, folder):
-    """Files of logits for the texts, or none when this build cannot write them."""
-    if not arguments.clover.is_file():
-        raise SystemExit(f"{arguments.clover} is not built")
-    probe = subprocess.run([str(arguments.clover), "eval-logits", "--help"], check=False,
-                           capture_output=True)
-    if probe.returncode != 0:
-        return []
+    """Files of logits, one for each text."""
+    if not arguments.program.is_file():
+        raise SystemExit(f"{arguments.program} is not built; compare_llama.sh logits builds it")
     files = []
     for number, text in enumerate(arguments.text):
         files.append(folder / f"{number}.logits")
-        subprocess.run([str(arguments.clover), "eval-logits", "-m", str(arguments.model), "-f",
-                        str(text), "-n", str(arguments.tokens), "--out", str(files[-1])],
+        subprocess.run([str(arguments.program), "-m", str(arguments.model), "-f", str(text), "-n",
+                        str(arguments.tokens), "--out", str(files[-1])],
                        check=True, stdin=subprocess.DEVNULL)
     return files
 
@@ -89,7 +83,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--model", type=pathlib.Path,
                         default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
-    parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/clover-logits")
     parser.add_argument("--text", type=pathlib.Path, nargs="+",
                         default=[ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])
     parser.add_argument("--tokens", type=int, default=512, help="tokens of each text")
@@ -98,9 +92,6 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = arguments.files or ask_clover(arguments, pathlib.Path(folder))
-        if not files:
-            print("skipped: this build of clover does not write logits", file=sys.stderr)
-            return
         loaded = [read_logits(path) for path in files]
         peer = LlamaPeer(arguments.model, arguments.threads, 1, max(len(i) for i, _ in loaded))
         same, divergence, difference = [], [], []

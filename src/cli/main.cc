@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   CLI::App program("Clover runs language models on CPUs.", "clover");
   clover::Action action;
   program.require_subcommand(0, 1);
+  program.set_version_flag("--version", "clover " CLOVER_VERSION, "Print the version and exit");
   program.failure_message([](const CLI::App*, const CLI::Error& error) {
     return "clover: " + std::string(error.what()) + " (clover -h or clover VERB -h helps)\n";
   });

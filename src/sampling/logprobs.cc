@@ -40,7 +40,7 @@ void fill_logprobs(std::span<const float> logits, std::span<const float> block_m
   const double normaliser = log_sum_exp(logits, block_max, max);
   const auto logprob = [&](float x) { return static_cast<float>(x - normaliser); };
   draw.logprob = logprob(logits[draw.id]);
-  std::vector<Candidate> candidates;
+  std::vector<RankedToken> candidates;
   gather_top(logits, block_max, n, candidates);
   const size_t count = std::min(candidates.size(), static_cast<size_t>(std::max(n, 0)));
   std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end());

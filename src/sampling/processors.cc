@@ -84,7 +84,7 @@ void apply_temperature(std::span<const float> logits, std::span<const float> blo
 }
 
 Cut top_k_cut(const TemperedRow& row, int64_t k) {
-  thread_local std::vector<Candidate> candidates;
+  thread_local std::vector<RankedToken> candidates;
   gather_top(row.values, row.block_max, k, candidates);
   if (static_cast<int64_t>(candidates.size()) < k) return {};  // fewer can be drawn at all
   const auto last = candidates.begin() + (k - 1);
@@ -161,7 +161,7 @@ bool any_between(const float* z, float low, float high) {
 
 // The kept tokens with low ≤ value < high.
 void gather_between(const TemperedRow& row, Cut cut, float low, float high,
-                    std::vector<Candidate>& out) {
+                    std::vector<RankedToken>& out) {
   out.clear();
   const int64_t padded = static_cast<int64_t>(row.values.size());
   for (int64_t first = 0; first < padded; first += 16) {
@@ -182,7 +182,7 @@ Cut top_p_cut(const TemperedRow& row, Cut cut, float top_p) {
   constexpr int kSteps = 24;                 // more cannot help: only equal values are left
   constexpr double kTolerance = 1.0 - 1e-6;  // see the header
   thread_local Weights weights;
-  thread_local std::vector<Candidate> candidates;
+  thread_local std::vector<RankedToken> candidates;
   compute_weights(row, cut, weights);
   // Bisection for the value at which the tail reaches top_p: low's tail does, high's does not.
   const double total = tail_above(row, weights, std::max(cut.value, kNoWeight)).weight;
@@ -204,7 +204,7 @@ Cut top_p_cut(const TemperedRow& row, Cut cut, float top_p) {
   gather_between(row, cut, low, high, candidates);
   std::sort(candidates.begin(), candidates.end());
   double sum = at_high.weight;
-  for (const Candidate& c : candidates) {
+  for (const RankedToken& c : candidates) {
     sum += weights.values[c.id];
     if (sum >= target) return {c.value, c.id};
   }

@@ -75,11 +75,11 @@ TEST(GatherTop, HoldsTheTopNOfAnyRow) {
     std::vector<float> row = normal_row(size + 17, size, 1.0);
     std::vector<float> block_max;
     scan_row(row, block_max);
-    std::vector<Candidate> all;
+    std::vector<RankedToken> all;
     for (int64_t i = 0; i < size; ++i) all.push_back({row[i], static_cast<int32_t>(i)});
     std::sort(all.begin(), all.end());
     for (const int64_t n : {1, 2, 5, 39, 40, 128, 999, 6000}) {
-      std::vector<Candidate> top;
+      std::vector<RankedToken> top;
       gather_top(row, block_max, n, top);
       std::sort(top.begin(), top.end());
       const size_t expected = static_cast<size_t>(std::min(n, size));

@@ -55,7 +55,7 @@ int32_t first_equal(std::span<const float> row, std::span<const float> block_max
 }
 
 void gather_top(std::span<const float> row, std::span<const float> block_max, int64_t n,
-                std::vector<Candidate>& out) {
+                std::vector<RankedToken>& out) {
   out.clear();
   if (n <= 0) return;
   // The n-th greatest block maximum is at most the n-th greatest value.

@@ -46,10 +46,10 @@ struct Cut {
 };
 
 // A token with its value; the order is by value descending, then id ascending.
-struct Candidate {
+struct RankedToken {
   float value;
   int32_t id;
-  bool operator<(const Candidate& other) const {
+  bool operator<(const RankedToken& other) const {
     return value != other.value ? value > other.value : id < other.id;
   }
 };
@@ -57,6 +57,6 @@ struct Candidate {
 // All tokens with value ≥ some bound such that at least min(n, tokens above kExcluded) are among
 // them; unordered, bound as high as the block maxima tell. `row` may or may not be padded.
 void gather_top(std::span<const float> row, std::span<const float> block_max, int64_t n,
-                std::vector<Candidate>& out);
+                std::vector<RankedToken>& out);
 
 }  // namespace clover

@@ -19,6 +19,12 @@ expect 2 'excludes' generate -p a -f b
 expect 2 '--system' generate --system s -p a
 expect 2 '--logprobs' generate -p a --logprobs 2
 
+# The version is that of the build's project.
+expect 0 "" --version
+same "version" "$(cat "$work/out")" \
+  "clover $(sed -n 's/^project(clover VERSION \([0-9.]*\) .*/\1/p' "$source_dir/CMakeLists.txt")"
+has "version" "$work/out" '^clover [0-9]+\.[0-9]+\.[0-9]+$'
+
 # Values are checked before anything is loaded.
 expect 2 '-n.*0 to .*-5' generate -p a -n -5
 expect 2 "whole number, not '3x'" generate -p a -n 3x

@@ -19,6 +19,7 @@ constexpr int64_t kMaxRows = 256;
 
 std::vector<int32_t> bins_of(const std::vector<std::unique_ptr<Speculator>>& speculators) {
   std::vector<int32_t> bins;
+  bins.reserve(speculators.size());
   for (const auto& speculator : speculators) bins.push_back(speculator->bins());
   return bins;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 
@@ -65,8 +67,8 @@ std::vector<int32_t> likeliest(const DraftPool& pool, std::vector<int32_t> entri
 // not far below the best.
 void keep_clover1(const DraftPool& pool, int32_t parent, std::vector<int32_t>& kept) {
   const DraftPool::Entry& entry = pool[parent];
-  std::vector<int32_t> children;
-  for (int32_t i = 0; i < entry.children; ++i) children.push_back(entry.first_child + i);
+  std::vector<int32_t> children(static_cast<size_t>(entry.children));
+  std::iota(children.begin(), children.end(), entry.first_child);
   std::sort(children.begin(), children.end(),
             [&](int32_t a, int32_t b) { return pool[a].rank < pool[b].rank; });
   float before = 0.0f;
@@ -103,12 +105,6 @@ std::vector<int32_t> chain_nodes(const DraftPool& pool, int64_t nodes) {
     at = best;
   }
   return chain;
-}
-
-std::vector<int32_t> range(int32_t begin, int32_t end) {
-  std::vector<int32_t> all;
-  for (int32_t i = begin; i < end; ++i) all.push_back(i);
-  return all;
 }
 
 }  // namespace
@@ -194,7 +190,9 @@ std::vector<int32_t> tree_nodes(const TreePolicy& policy, const DraftPool& pool,
     case TreePolicy::Kind::kNodes:
       break;
   }
-  return likeliest(pool, range(1, pool.size()), nodes);
+  all.resize(static_cast<size_t>(pool.size()) - 1);
+  std::iota(all.begin(), all.end(), 1);
+  return likeliest(pool, std::move(all), nodes);
 }
 
 }  // namespace clover

@@ -91,7 +91,7 @@ PackageConfig read_package_config(const std::string& path) {
 }
 
 SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkpoint,
-                               std::shared_ptr<const Model> target) {
+                               const std::shared_ptr<const Model>& target) {
   const PackageConfig config = read_package_config(path);
   const ModelTensors tensors = map_tensors(checkpoint, target->config());
   check_verifier(config.verifier,

@@ -38,7 +38,7 @@ PackageConfig read_package_config(const std::string& path);
 // shape or type, a tensor that has no place, values that are not finite, ids in d2t outside the
 // vocabulary or given twice), kUnsupported.
 SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkpoint,
-                               std::shared_ptr<const Model> target);
+                               const std::shared_ptr<const Model>& target);
 
 // Writes a package folder that appears under its name only when it is complete and on the disk. A
 // package that is there already is replaced in one step; anything else there is
