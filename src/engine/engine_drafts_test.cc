@@ -68,16 +68,20 @@ TEST(Drafts, RightKDeepGivesKPlusOneTokensAStepA3) {
   }
 }
 
-// Always wrong: the planner stops checking its drafts.
-TEST(Drafts, AutoLeavesAWrongSpeculatorAlone) {
+// Always wrong: the planner learns that its drafts are worth nothing.
+TEST(Drafts, AutoLearnsThatASpeculatorIsWrong) {
   const Request request = make_request(random_prompt(3, 9), 100);
   EngineOptions options{.context = 128};
   options.speculators = {
       scripted({.texts = {}, .vocab = kTinyVocab, .right = 0, .depth = 8}, nullptr)};
-  const Finished drafted = run_counted(request, options);
-  EXPECT_TRUE(same_answer(drafted.answer, run_alone(tiny_model(), tokenizer(), request)));
-  EXPECT_EQ(drafted.stats.accepted, 0);
-  EXPECT_LT(drafted.stats.drafted_at_depth.empty() ? 0 : drafted.stats.drafted_at_depth[0], 50);
+  Engine engine(tiny_model(), tokenizer(), options);
+  Answer answer;
+  const int64_t id = submit(engine, request, answer);
+  engine.run();
+  EXPECT_TRUE(same_answer(answer, run_alone(tiny_model(), tokenizer(), request)));
+  EXPECT_EQ(engine.stats(id)->accepted, 0);
+  const std::vector<Vote> claim = {{0, 0, 0.9f}};
+  EXPECT_LT(engine.drafter()->calibration().probability(claim), 0.2f);
 }
 
 // A12, A13: after every step of a run with ragged acceptance, the speculator has been told of every
