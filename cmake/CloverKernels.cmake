@@ -6,9 +6,11 @@ set_source_files_properties(${dir}/kernels_avx2.cc TARGET_DIRECTORY clover_backe
   COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mno-avx512f")
 set_source_files_properties(${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend PROPERTIES
   COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-mf16c")
-# g++ 12 reports its own intrinsics' undefined pass-through operands.
-set_property(SOURCE ${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend
-  APPEND PROPERTY COMPILE_OPTIONS "-Wno-maybe-uninitialized;-Wno-uninitialized")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports its own intrinsics' undefined pass-through operands.
+  set_property(SOURCE ${dir}/kernels_avx512.cc TARGET_DIRECTORY clover_backend
+    APPEND PROPERTY COMPILE_OPTIONS "-Wno-maybe-uninitialized;-Wno-uninitialized")
+endif()
 # Sixteen-lane loops in plain C++, unrolled: the optimiser's higher levels need minutes and gain
 # little without wide registers.
 set_source_files_properties(${dir}/kernels_reference.cc TARGET_DIRECTORY clover_backend PROPERTIES

@@ -58,9 +58,6 @@ step "address and undefined-behaviour sanitizers"
 step "thread sanitizer"
 ./scripts/tsan.sh
 
-step "fuzzing, at most a minute for each target"
-./scripts/fuzz.sh 600
-
 step "older processors, emulated"
 ./scripts/emulate.sh
 
