@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 usage() {
   cat <<'TEXT'
 usage: scripts/test.sh [all|fast]
-  all    static checks, every test, sanitizers (default; about half an hour on two cores)
+  all    static checks, every test, sanitizers (default; most of an hour on two cores)
   fast   the tests that need no model, in the release build (under a minute once built)
 TEXT
 }
