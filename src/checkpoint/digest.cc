@@ -7,14 +7,18 @@
 
 namespace clover {
 
+std::string hex(std::span<const unsigned char> bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
   if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1)
     fail(ErrorCode::kIo, "a SHA-256 cannot be computed");
-  std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  return hex({digest, length});
 }
 
 }  // namespace clover

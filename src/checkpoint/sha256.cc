@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/digest.h"
 
 namespace clover {
 
@@ -30,9 +31,7 @@ std::string files_sha256(std::span<const std::string> paths) {
   if (!good)
     fail(ErrorCode::kIo, "the SHA-256 of {} cannot be computed",
          paths.empty() ? "no files" : paths.front());
-  std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  return hex({digest, length});
 }
 
 }  // namespace clover

@@ -92,8 +92,7 @@ int run_decode(const DecodeVerb& verb) {
   bench.methods.clear();
   for (const std::string& method : verb.methods)
     bench.methods.push_back(parse_method(method, speculator_target(verb.common, session)));
-  bench.engine.context = session.engine->context();
-  bench.engine.kv_type = verb.common.kv_type == "f32" ? DType::kF32 : DType::kF16;
+  bench.engine = engine_options(verb.common);
   ProgressBar bar("measuring", verb.common.quiet);
   const Json result = bench_decode(
       session.model, *session.tokenizer, questions, bench, [&](int64_t done, int64_t all) {

@@ -56,8 +56,7 @@ int eval(const EvalVerb& verb) {
   check_speculators(verb.speculators);
   const Session session = open_session(verb.common);
   DraftEvalOptions options = verb.eval;
-  options.engine.context = session.engine->context();
-  options.engine.kv_type = verb.common.kv_type == "f32" ? DType::kF32 : DType::kF16;
+  options.engine = engine_options(verb.common);
   options.engine.speculators =
       open_speculators(verb.speculators, speculator_target(verb.common, session));
   ProgressBar bar("judging", verb.common.quiet);

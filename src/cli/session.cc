@@ -55,6 +55,11 @@ SpeculatorTarget speculator_target(const CommonOptions& options, const Session& 
   return {model_path(options), session.model, session.tokenizer.get(), session.backend};
 }
 
+EngineOptions engine_options(const CommonOptions& options) {
+  return {.context = options.context,
+          .kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16};
+}
+
 Session open_session(const CommonOptions& options, const SpeculationOptions& speculation) {
   const auto begin = Clock::now();
   check_speculators(speculation.speculators);
@@ -63,9 +68,7 @@ Session open_session(const CommonOptions& options, const SpeculationOptions& spe
   session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
   load_model(options, session);
   session.speculators = speculation.speculators;
-  EngineOptions engine;
-  engine.context = options.context;
-  engine.kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16;
+  EngineOptions engine = engine_options(options);
   engine.speculators =
       open_speculators(speculation.speculators, speculator_target(options, session));
   engine.tree = TreePolicy::parse(speculation.tree);

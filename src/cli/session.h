@@ -38,6 +38,8 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options);
 // on a terminal.
 Session open_session(const CommonOptions& options,
                      const SpeculationOptions& speculation = {"none"});
+// The options of an engine that the command line gives: context and KV type.
+EngineOptions engine_options(const CommonOptions& options);
 // What speculators for the session's model are opened with.
 SpeculatorTarget speculator_target(const CommonOptions& options, const Session& session);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "speculation/speculators/draft_head.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "speculation/speculators/probability_bin.h"
@@ -11,7 +10,6 @@ namespace clover {
 std::vector<std::vector<Candidate>> best_candidates(Backend& backend, const DraftHead& head,
                                                     const HeadInput& input, int32_t depth,
                                                     int32_t width) {
-  const int32_t bin = std::min(depth, kBinDepths - 1) * kProbabilityBins;
   const Tensor logits =
       input.norm ? backend.norm_linear(input.states, *input.norm, input.eps, *head.matrix)
                  : backend.linear(input.states, *head.matrix);
@@ -24,7 +22,7 @@ std::vector<std::vector<Candidate>> best_candidates(Backend& backend, const Draf
     for (const TopEntry& entry : top[r]) {
       const float p = open_probability(std::exp(entry.value - total[r]));
       const int32_t token = head.ids.empty() ? entry.id : head.ids[static_cast<size_t>(entry.id)];
-      candidates[r].push_back({token, p, bin + probability_bin(p)});
+      candidates[r].push_back({token, p, depth_bin(depth, p)});
     }
   }
   return candidates;

@@ -15,10 +15,6 @@ struct DraftHead {
   std::vector<int32_t> ids;  // the token of every row; empty: row i is token i
 };
 
-// Guesses of trained speculators are calibrated by depth (deeper ones share the last) and by their
-// own probability.
-inline constexpr int32_t kBinDepths = 8;
-
 // States [R, D] on their way into a head, which normalises them first where `norm` is given.
 struct HeadInput {
   Tensor states;

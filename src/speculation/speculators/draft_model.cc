@@ -31,7 +31,7 @@ DraftModelSpeculator::DraftModelSpeculator(std::shared_ptr<const Model> model,
   owner_.assign(static_cast<size_t>(host.kv_blocks), -1);
 }
 
-int32_t DraftModelSpeculator::bins() const { return kDepthBins * kProbabilityBins; }
+int32_t DraftModelSpeculator::bins() const { return kBinDepths * kProbabilityBins; }
 
 void DraftModelSpeculator::begin(int64_t sequence) {
   if (!states_.try_emplace(sequence).second)
@@ -148,9 +148,7 @@ std::vector<std::vector<Candidate>> DraftModelSpeculator::candidates(const Tenso
       const float p = std::exp(entry.value - total[r]);
       if (!(p > 0.0f)) break;  // NaN too
       const float open = open_probability(p);
-      all[r].push_back(
-          {entry.id, open,
-           std::min(depth, kDepthBins - 1) * kProbabilityBins + probability_bin(open)});
+      all[r].push_back({entry.id, open, depth_bin(depth, open)});
     }
   }
   return all;

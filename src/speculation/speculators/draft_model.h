@@ -20,7 +20,6 @@ class DraftModelSpeculator : public Speculator {
  public:
   static constexpr int32_t kMaxWidth = 16;    // candidates of a node
   static constexpr int64_t kChunkRows = 256;  // of one pass that reads committed tokens
-  static constexpr int32_t kDepthBins = 8;    // deeper drafts share the last
 
   // Error(kInvalidArgument) naming both sizes when the vocabularies differ; that they hold the same
   // tokens is for the caller to check. Error(kExhausted) when the KV memory cannot be had.

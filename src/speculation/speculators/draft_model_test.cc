@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "checkpoint/checkpoint.h"
+#include "speculation/speculators/probability_bin.h"
 
 namespace clover {
 namespace {
@@ -274,7 +275,7 @@ TEST(DraftModel, WidthsAndBins) {
     std::set<int32_t> seen;
     for (const Candidate& candidate : out[0]) {
       EXPECT_TRUE(seen.insert(candidate.token).second);
-      EXPECT_LT(candidate.bin, draft.bins() / DraftModelSpeculator::kDepthBins);  // depth 0
+      EXPECT_LT(candidate.bin, draft.bins() / kBinDepths);  // depth 0
     }
   }
 }

@@ -20,4 +20,11 @@ inline int32_t probability_bin(float p) {
   return static_cast<int32_t>(std::clamp(step, 0.0f, kProbabilityBins - 1.0f));
 }
 
+// Guesses of models and trained heads are calibrated by depth (deeper ones share the last) and by
+// their own probability: bins in [0, kBinDepths * kProbabilityBins).
+inline constexpr int32_t kBinDepths = 8;
+inline int32_t depth_bin(int32_t depth, float p) {
+  return std::min(depth, kBinDepths - 1) * kProbabilityBins + probability_bin(p);
+}
+
 }  // namespace clover

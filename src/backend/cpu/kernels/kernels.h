@@ -128,8 +128,8 @@ struct AttentionTile {
 struct KernelTable {
   std::string_view name;
   bool (*supported)();
-  // Quantises rows [range) of x into `out`.
-  // Rows of x as blocks first_block … of the rows of `out`.
+  // Quantises rows [range) of x into `out`: x's columns become blocks first_block … of the same
+  // rows there.
   void (*quantise)(const FloatRows& x, Range rows, int64_t first_block, const QuantRows& out);
   // Outputs of panels [range) for all rows.
   void (*matmul_quantised)(const PanelView& w, Range panels, const QuantRows& x,
