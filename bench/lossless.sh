@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole grid: the same ids and log-probabilities, bit for bit, with every speculator and tree as
-# without, at several temperatures, batch sizes and thread counts. Writes a table in Markdown.
+# The grid: the same ids and log-probabilities, bit for bit, with every speculator and tree as
+# without, at several temperatures, processors, batch sizes and thread counts. Writes a table in
+# Markdown. 36 settings times 40 methods times 200 questions are days of one machine, so by default
+# each setting takes its own questions in turn: every method meets every setting, and every question
+# at least once alone and once beside others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-usage: bench/lossless.sh QUESTIONS [COUNT] [TOKENS] [OUT]
+usage: bench/lossless.sh QUESTIONS [COUNT] [EACH] [TOKENS] [OUT]
   QUESTIONS  JSON lines as bench decode reads them
   COUNT      how many of them, spread over the file (default 200)
+  EACH       how many of these a setting takes, or "all" (default 16)
   TOKENS     tokens of an answer (default 32)
   OUT        where the table goes (default docs/results/lossless.md)
 TEXT
 }
 [ $# -ge 1 ] || { usage >&2 && exit 2; }
 case $1 in -h | --help) usage && exit 0 ;; esac
-questions=$1 count=${2:-200} tokens=${3:-32} out=${4:-docs/results/lossless.md}
+questions=$1 count=${2:-200} each=${3:-16} tokens=${4:-32} out=${5:-docs/results/lossless.md}
+[ "$each" != all ] || each=$count
 clover=build/clover
 [ -x "$clover" ] || { echo "lossless: build first (scripts/demo.sh)" >&2 && exit 1; }
 work=$(mktemp -d)
@@ -24,12 +29,13 @@ trap 'rm -rf "$work"' EXIT
 
 lines=$(wc -l <"$questions")
 awk -v n="$count" -v all="$lines" 'int((NR - 1) * n / all) != int(NR * n / all)' "$questions" \
-  >"$work/questions"
+  >"$work/all"
+count=$(wc -l <"$work/all")
 
 # Packages without training: their drafts are wrong mostly, which must not matter.
 speculators=(ngram recycle ngram+recycle wrong)
 for type in clover2 clover1 medusa eagle; do
-  "$clover" speculator init --type "$type" --seed 1 --out "$work/$type"
+  "$clover" speculator init --type "$type" --seed 1 --out "$work/$type" >/dev/null
   speculators+=("$work/$type")
 done
 # The model as its own drafter is right at every greedy draft.
@@ -41,30 +47,35 @@ done
 
 penalties=(--repeat-penalty 1.2 --presence-penalty 0.3 --frequency-penalty 0.2 --logit-bias "28=2")
 failed=0
+taken=0  # questions that the settings so far took
 {
   echo "# Lossless: the grid"
   echo
-  echo "$count questions, $tokens tokens each; ${#speculators[@]} speculators with trees of 1, 4 and 25 nodes and"
-  echo "\`auto\` against \`none\`: ids and log-probabilities, bit for bit."
+  echo "${#speculators[@]} speculators with trees of 1, 4 and 25 nodes and \`auto\` against \`none\`: ids and"
+  echo "log-probabilities of $tokens tokens, bit for bit. Of $count questions each setting takes $each, going on"
+  echo "where the setting before it ended; a cell of the last column other than 0 is a fault."
   echo "Made by bench/lossless.sh, commit $(git describe --always --dirty 2>/dev/null || echo unknown)."
   echo
-  echo "| temperature | processors | sequences | threads | methods compared | methods that differ |"
+  echo "| temperature | processors | sequences | threads | answers compared | methods that differ |"
   echo "|---|---|---|---|---|---|"
 } >"$work/table"
-for temperature in 0 0.7 1; do
-  for processors in none penalties top-p; do
-    for batch in 1 8; do
+for batch in 1 8; do
+  for temperature in 0 0.7 1; do
+    for processors in none penalties top-p; do
       for threads in 1 2; do
+        cat "$work/all" "$work/all" | sed -n "$((taken % count + 1)),$((taken % count + each))p" \
+          >"$work/questions"
+        taken=$((taken + each))
         options=(--temp "$temperature" --seed 7 -t "$threads")
         [ "$processors" != penalties ] || options+=("${penalties[@]}")
         [ "$processors" != top-p ] || options+=(--top-k 50 --top-p 0.95 --min-p 0.02)
         "$clover" bench decode --questions "$work/questions" --methods "$methods" --batch "$batch" \
           --repeats 1 -n "$tokens" --logprobs --quiet --json "$work/result.json" "${options[@]}" \
           >"$work/text" || true
-        read -r compared different < <(python3 - "$work/result.json" <<'PY'
+        read -r compared different < <(python3 - "$work/result.json" "$each" <<'PY'
 import json, sys
 rows = [r for r in json.load(open(sys.argv[1]))["results"] if r["category"] == "all"]
-print(len(rows) - 1, sum(not r["same_text_as_none"] for r in rows))
+print((len(rows) - 1) * int(sys.argv[2]), sum(not r["same_text_as_none"] for r in rows))
 PY
         )
         failed=$((failed + different))
@@ -76,4 +87,5 @@ PY
 done
 mkdir -p "$(dirname "$out")"
 cp "$work/table" "$out"
+echo "$failed methods differ" >&2
 [ "$failed" -eq 0 ]

@@ -58,6 +58,9 @@ step "address and undefined-behaviour sanitizers"
 step "thread sanitizer"
 ./scripts/tsan.sh
 
+step "fuzzing: a minute for each reader of foreign data"
+./scripts/fuzz.sh 300
+
 step "older processors, emulated"
 ./scripts/emulate.sh
 

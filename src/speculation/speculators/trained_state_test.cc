@@ -32,8 +32,9 @@ const FeatureSpeculator& features(const Speculator& speculator) {
   return dynamic_cast<const FeatureSpeculator&>(speculator);
 }
 
-// Keys and values of the first `slots` slots, element by element.
-std::vector<float> stored(const Speculator& speculator, const Script& script, int64_t slots) {
+// Keys and values of slots `first` to `end` - 1, element by element.
+std::vector<float> stored(const Speculator& speculator, const Script& script, int64_t first,
+                          int64_t end) {
   std::vector<float> all;
   const KvStore* kv = features(speculator).kv();
   if (kv == nullptr) return all;
@@ -42,7 +43,7 @@ std::vector<float> stored(const Speculator& speculator, const Script& script, in
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
     for (int64_t g = 0; g < shape.kv_heads; ++g) {
       const KvHeadView head = store.head(layer, g, script.blocks.data());
-      for (int64_t s = 0; s < slots; ++s) {
+      for (int64_t s = first; s < end; ++s) {
         const int64_t block = script.blocks[static_cast<size_t>(s / kKvBlockTokens)];
         const int64_t lane = s % kKvBlockTokens;
         const auto* keys = reinterpret_cast<const float*>(head.keys + block * head.block_bytes_k);
@@ -122,11 +123,61 @@ TEST(TrainedState, AfterRandomAcceptCountsEqualsOnePassOverTheCommittedTokens) {
       const Fresh fresh(make, script, known, chain);
       speculator->start(round);
       expect_same(draft_chain(*speculator, 0, root, chain, kWidth), fresh.drafts, type);
-      ASSERT_EQ(stored(*speculator, script, known - 1),
-                stored(*fresh.speculator, script, known - 1))
+      ASSERT_EQ(stored(*speculator, script, 0, known - 1),
+                stored(*fresh.speculator, script, 0, known - 1))
           << type << " after " << known;
       ASSERT_TRUE(
           std::ranges::equal(features(*speculator).base(9), features(*fresh.speculator).base(9)));
+    }
+  }
+}
+
+// What the 10,000 steps below share: tokens, and what one pass over all of them stores (a slot's
+// keys and values depend on no later token).
+struct Committed {
+  Script script{tiny(), random_tokens(21, 500, 64), 0};
+  Fresh all;
+  explicit Committed(const SpeculatorFactory& make) : all(make, script, 500, {}) {}
+  std::vector<float> slots(int64_t first, int64_t end) const {
+    return stored(*all.speculator, script, first, end);
+  }
+};
+
+// One sequence from its first token to its last, with random accept counts and rejected drafts:
+// after each step the slots that it brought, at the end all of them. Returns the steps.
+uint64_t run_sequence(const SpeculatorFactory& make, const Committed& committed, uint64_t key) {
+  const auto speculator = make(host_of(tiny()));
+  speculator->begin(9);
+  int64_t known = 1;
+  uint64_t step = 0;
+  for (; known + 5 < 500; ++step) {
+    const auto count = 1 + static_cast<int64_t>(random_bits(key, step) % 5);
+    const Stored part{9, &committed.script, known - 1, count};
+    observe(*speculator, tiny(), {&part, 1});
+    known += count;
+    const std::vector<DraftSequence> round = {drafting(9, committed.script, known)};
+    speculator->start(round);
+    draft_something(*speculator, 0, committed.script.tokens[static_cast<size_t>(known) - 1], step);
+    if (features(*speculator).kv() == nullptr) continue;
+    const int64_t first = known - 1 - count;
+    if (stored(*speculator, committed.script, first, known - 1) !=
+        committed.slots(first, known - 1)) {
+      ADD_FAILURE() << "slots " << first << " to " << known - 2 << " in step " << step;
+      return step;
+    }
+  }
+  EXPECT_EQ(stored(*speculator, committed.script, 0, known - 1), committed.slots(0, known - 1));
+  return step;
+}
+
+TEST(TrainedState, KeysAndValuesAfterEachOfTenThousandSteps) {
+  for (const char* type : {"clover2", "clover1", "eagle"}) {
+    const SpeculatorFactory make = factory(type);
+    const Committed committed(make);
+    uint64_t steps = 0;
+    for (uint64_t round = 0; steps < 10000; ++round) {
+      steps += run_sequence(make, committed, stream_key(31, round));
+      ASSERT_FALSE(HasFailure()) << type << ", sequence " << round;
     }
   }
 }
