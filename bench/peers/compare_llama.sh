@@ -4,6 +4,7 @@
 # source for the machine (about ten minutes on two cores, once).
 #   compare_llama.sh [OPTION...]          speed; options of compare_llama.py
 #   compare_llama.sh logits [OPTION...]   logits on the same text; options of compare_logits.py
+#   compare_llama.sh formats [OPTION...]  both on other weight types; options of compare_formats.py
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly VERSION=0.3.36
@@ -24,13 +25,13 @@ if [ "$("$VENV/bin/python" -c 'import llama_cpp, numpy; print(llama_cpp.__versio
     --no-binary llama-cpp-python "llama-cpp-python==$VERSION" numpy
 fi
 tool=compare_llama.py
-if [ "${1:-}" = logits ]; then
-  tool=compare_logits.py
+if [ "${1:-}" = logits ] || [ "${1:-}" = formats ]; then
+  tool=compare_$1.py
   case " $* " in
     *" --help "* | *" -h "*) ;;
     *)
       cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-      cmake --build "$root/build" --target clover-logits
+      cmake --build "$root/build" --target clover clover-logits
       ;;
   esac
   shift
