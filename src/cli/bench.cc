@@ -28,7 +28,7 @@ struct DecodeVerb {
   CommonOptions common;
   DecodeBenchOptions bench;
   std::string questions;
-  std::vector<std::string> methods = {"none", "ngram+recycle"};
+  std::vector<std::string> methods = {"none", kDefaultSpeculators};
 };
 
 // "SPECULATORS" or "SPECULATORS@TREE"; "wrong" is the worst case.
@@ -169,7 +169,7 @@ void add_decode(CLI::App& bench, Action& action) {
       ->type_name("FILE");
   verb.add_option("--methods", options->methods,
                   "what drafts, as -s, each with @TREE if not auto; wrong: the worst case "
-                  "(default none,ngram+recycle)")
+                  "(default none,default)")
       ->delimiter(',')
       ->type_name("NAME,…");
   verb.add_option("--batch", b.batches, "sequences at once, separated by commas")

@@ -20,7 +20,7 @@ struct EvalVerb {
   CommonOptions common;
   DraftEvalOptions eval;
   std::string questions;
-  std::string speculators = "ngram+recycle";
+  std::string speculators = kDefaultSpeculators;
 };
 
 std::string table(const Json& result) {
@@ -57,8 +57,9 @@ int eval(const EvalVerb& verb) {
   const Session session = open_session(verb.common);
   DraftEvalOptions options = verb.eval;
   options.engine = engine_options(verb.common);
-  options.engine.speculators =
-      open_speculators(verb.speculators, speculator_target(verb.common, session));
+  const SpeculatorTarget target = speculator_target(verb.common, session);
+  const std::string speculators = resolve_speculators(verb.speculators, target);
+  options.engine.speculators = open_speculators(speculators, target);
   ProgressBar bar("judging", verb.common.quiet);
   Json result = eval_drafts(session.model, *session.tokenizer, questions, options,
                             [&](int64_t done, int64_t all) {
@@ -67,7 +68,7 @@ int eval(const EvalVerb& verb) {
   bar.clear();
   std::fputs(table(result).c_str(), stdout);
   if (verb.common.json.empty()) return 0;
-  result["speculator"] = verb.speculators;
+  result["speculator"] = speculators;
   result["machine"] = machine_json(session);
   result["model"] = model_json(session);
   write_json(verb.common.json, result);
@@ -82,7 +83,7 @@ void add_eval(CLI::App& program, Action& action) {
   const auto options = std::make_shared<EvalVerb>();
   add_model_option(verb, options->common);
   verb.add_option("-s,--speculator", options->speculators,
-                  "what drafts, as for generate (default ngram+recycle)")
+                  "what drafts, as for generate and with its default")
       ->type_name("NAME|PATH");
   verb.add_option("--questions", options->questions,
                   "JSON lines with turns (as Spec-Bench) or prompt")

@@ -67,10 +67,10 @@ Session open_session(const CommonOptions& options, const SpeculationOptions& spe
   session.backend = make_backend(options);
   session.isa = options.isa == "auto" ? cpu_isas().front() : options.isa;
   load_model(options, session);
-  session.speculators = speculation.speculators;
+  const SpeculatorTarget target = speculator_target(options, session);
+  session.speculators = resolve_speculators(speculation.speculators, target);
   EngineOptions engine = engine_options(options);
-  engine.speculators =
-      open_speculators(speculation.speculators, speculator_target(options, session));
+  engine.speculators = open_speculators(session.speculators, target);
   engine.tree = TreePolicy::parse(speculation.tree);
   session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
   session.load_ms = ms_since(begin);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "model/fingerprint.h"
 #include "speculation/speculators/draft_model.h"
 #include "speculation/speculators/ngram.h"
 #include "speculation/speculators/package.h"
@@ -15,6 +16,8 @@
 
 namespace clover {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Drafts are token ids, so both models must mean the same by every one.
 void check_vocabulary(const std::string& path, const Tokenizer& draft, const Tokenizer& target) {
@@ -46,6 +49,39 @@ SpeculatorFactory open_one(const std::string& name, const SpeculatorTarget& targ
   return open_draft_model(name, target);
 }
 
+// Folders in which packages may lie, best first.
+std::vector<fs::path> package_folders(const std::string& model) {
+  std::error_code ignored;
+  std::vector<fs::path> folders;
+  if (fs::is_directory(model, ignored)) folders.push_back(fs::path(model) / "speculators");
+  folders.push_back(fs::path(model).parent_path() / "speculators");
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!program.empty())
+    folders.push_back(program.parent_path().parent_path() / "models" / "speculators");
+  return folders;
+}
+
+// A package in `folder` that was made for the target; empty when there is none. What cannot be
+// read is no package: nobody asked for it by name.
+std::string fitting_package(const fs::path& folder, const SpeculatorTarget& target) {
+  std::error_code ignored;
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (is_package(entry.path().string())) paths.push_back(entry.path().string());
+  if (paths.empty()) return {};
+  std::sort(paths.begin(), paths.end());
+  const Verifier wanted =
+      describe_target(target.model->config(), model_fingerprint(*open_checkpoint(target.path)));
+  for (const std::string& path : paths) {
+    try {
+      check_verifier(read_package_config(path).verifier, wanted, path);
+      return path;
+    } catch (const Error&) {
+    }
+  }
+  return {};
+}
+
 std::vector<std::string> split_names(const std::string& text) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin <= text.size();) {
@@ -61,7 +97,8 @@ std::vector<std::string> split_names(const std::string& text) {
 void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
   verb.add_option("-s,--speculator", options.speculators,
                   "what drafts, joined by +: ngram, recycle, a speculator's folder, a smaller "
-                  "model; or none (default ngram+recycle)")
+                  "model; or none (default: the one that ships for the model, if any, and "
+                  "ngram+recycle)")
       ->type_name("NAME|PATH");
   verb.add_option_function<std::string>(
           "--tree",
@@ -78,7 +115,7 @@ void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
 }
 
 void check_speculators(const std::string& text) {
-  if (text == "none") return;
+  if (text == "none" || text == kDefaultSpeculators) return;
   const std::vector<std::string> names = split_names(text);
   for (const std::string& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1)
@@ -91,12 +128,22 @@ void check_speculators(const std::string& text) {
   }
 }
 
+std::string resolve_speculators(const std::string& text, const SpeculatorTarget& target) {
+  if (text != kDefaultSpeculators) return text;
+  for (const fs::path& folder : package_folders(target.path)) {
+    const std::string path = fitting_package(folder, target);
+    if (!path.empty()) return path + "+ngram+recycle";
+  }
+  return "ngram+recycle";
+}
+
 std::vector<SpeculatorFactory> open_speculators(const std::string& text,
                                                 const SpeculatorTarget& target) {
   std::vector<SpeculatorFactory> speculators;
   if (text == "none") return speculators;
   check_speculators(text);
-  for (const std::string& name : split_names(text)) speculators.push_back(open_one(name, target));
+  for (const std::string& name : split_names(resolve_speculators(text, target)))
+    speculators.push_back(open_one(name, target));
   return speculators;
 }
 

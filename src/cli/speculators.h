@@ -12,9 +12,12 @@
 
 namespace clover {
 
+// Stands for the package that ships for the model, if there is one, and ngram+recycle.
+inline constexpr const char* kDefaultSpeculators = "default";
+
 // What -s and --tree ask for.
 struct SpeculationOptions {
-  std::string speculators = "ngram+recycle";
+  std::string speculators = kDefaultSpeculators;
   std::string tree = "auto";
 };
 
@@ -31,6 +34,12 @@ struct SpeculatorTarget {
   const Tokenizer* tokenizer = nullptr;
   std::shared_ptr<Backend> backend;  // that a draft model runs on
 };
+
+// `text`, or what kDefaultSpeculators stands for: packages are looked for in the folder
+// "speculators" beside the model's file (in a model's folder as well) and in models/speculators of
+// the source tree that the program was built in; the first by name that was made for this very
+// model counts.
+std::string resolve_speculators(const std::string& text, const SpeculatorTarget& target);
 
 // The speculators that `text` names, joined by "+": "ngram", "recycle", the folder of a package, or
 // a smaller model with the same vocabulary; "none": an empty list. Error(kInvalidArgument) for an

@@ -86,6 +86,19 @@ sed 's/"hidden_size": [0-9]*/"hidden_size": 12345/' "$work/clover2/config.json" 
   cp "$work/config" "$work/again/config.json"
 expect 1 '12345' generate -m "$m" -p abc -s "$work/again"
 
+# What drafts when nothing is said: a package that ships beside the model and was made for it.
+drafter() { gen -p abc -n 5 --json "$work/d.json" "$@" && grep -o '"speculator": "[^"]*"' "$work/d.json"; }
+same "without a package" "$(drafter)" '"speculator": "ngram+recycle"'
+mkdir -p "$m/speculators/broken"
+echo '{"speculators_model_type": 1}' >"$m/speculators/broken/config.json"
+cp -r "$work/again" "$m/speculators/other"  # for another model
+same "none that fits" "$(drafter)" '"speculator": "ngram+recycle"'
+cp -r "$work/medusa" "$m/speculators/mine"
+same "one that fits" "$(drafter)" "\"speculator\": \"$m/speculators/mine+ngram+recycle\""
+same "the same text with it" "$(out "${loop[@]}")" "$(out "${loop[@]}" -s none)"
+same "unless told otherwise" "$(drafter -s ngram)" '"speculator": "ngram"'
+rm -r "$m/speculators"
+
 # eval and bench decode on questions of our own.
 printf '{"category":"a","turns":["abcabcabcabc"]}\n{"prompt":"hello"}\n' >"$work/questions"
 expect 0 "" eval -m "$m" --questions "$work/questions" -s "$m" -n 20 --nodes 1,4 --json "$work/e.json"
