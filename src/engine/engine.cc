@@ -34,15 +34,23 @@ Batch star(std::span<const int32_t> blocks, int64_t rows) {
 
 Engine::Engine(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
                const EngineOptions& options)
-    : model_(std::move(model)), tokenizer_(tokenizer), options_(options) {
+    : model_(std::move(model)),
+      tokenizer_(tokenizer),
+      options_(options),
+      chunk_(options.prefill_rows, options.stall_ms) {
   const int64_t trained = model_->config().context;
   context_ = options.context == 0 ? trained : options.context;
   check_range(context_, 2, trained, "context");
   check_range(options.max_sequences, 1, 4096, "max_sequences");
   check_range(options.prefill_rows, 1, 65536, "prefill_rows");
-  const int64_t blocks = blocks_for(context_) * options.max_sequences;
+  int64_t blocks = blocks_for(context_) * options.max_sequences;
+  if (options.kv_tokens != 0) {
+    check_range(options.kv_tokens, context_, context_ * options.max_sequences, "kv_tokens");
+    blocks = blocks_for(options.kv_tokens);
+  }
   kv_ = model_->backend().make_kv_store(model_->kv_shape(blocks, options.kv_type));
   pool_ = std::make_unique<KvBlockPool>(blocks, kKvBlockTokens);
+  if (options.prefix_cache) prefixes_ = std::make_unique<PrefixIndex>(*pool_);
   if (!options.speculators.empty()) make_drafter();
 }
 
@@ -67,7 +75,7 @@ void Engine::make_drafter() {
       std::make_unique<Drafter>(std::move(speculators), options_.tree, CostCurve::measure(pass));
 }
 
-int64_t Engine::submit(Request request) {
+void Engine::check(const Request& request) const {
   const auto vocab = static_cast<int32_t>(model_->config().vocab);
   if (request.prompt.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
   const auto length = static_cast<int64_t>(request.prompt.size());
@@ -86,6 +94,11 @@ int64_t Engine::submit(Request request) {
   }
   if (request.max_tokens < -1) fail(ErrorCode::kInvalidArgument, "max_tokens must not be negative");
   validate(request.sampling, vocab);
+}
+
+int64_t Engine::submit(Request request) {
+  check(request);
+  const auto vocab = static_cast<int32_t>(model_->config().vocab);
   const int64_t id = next_id_++;
   waiting_.push_back(
       std::make_unique<Sequence>(id, std::move(request), tokenizer_, context_, vocab));
@@ -98,82 +111,9 @@ void Engine::cancel(int64_t id) {
       if (sequence->id() == id) sequence->finish(FinishReason::kCancelled);
 }
 
-void Engine::admit() {
-  auto next = waiting_.begin();
-  while (next != waiting_.end() && static_cast<int64_t>(running_.size()) < options_.max_sequences) {
-    Sequence& sequence = **next;
-    if (sequence.remaining() == 0) sequence.finish(FinishReason::kLength);
-    if (sequence.finished()) {  // takes no one's place
-      ++next;
-      continue;
-    }
-    pool_->create(sequence.id());
-    if (drafter_) drafter_->begin(sequence.id());
-    running_.push_back(std::move(*next));
-    next = waiting_.erase(next);
-  }
-}
-
-// The slots of a tree, as large as it may become. Returns the drafts that have room, -1 when there
-// is no room for the root.
-int64_t Engine::reserve_drafts(const Sequence& sequence) {
-  int64_t drafts = 0;
-  if (drafter_) {
-    const int64_t wanted = sequence.request().max_drafts;
-    drafts = drafter_->max_nodes();
-    if (wanted >= 0) drafts = std::min(drafts, wanted);
-    drafts = std::min(drafts, context_ - std::ssize(sequence.tokens()));
-    if (sequence.remaining() < 2) drafts = 0;
-  }
-  if (drafts > 0 && pool_->reserve(sequence.id(), 1 + drafts)) return drafts;
-  return pool_->reserve(sequence.id(), 1) ? 0 : -1;
-}
-
-// Prompt chunks and, behind them, the trees of the sequences that draw.
-StepRows Engine::plan_step() {
-  StepRows step;
-  std::vector<Sequence*> drawing;
-  std::vector<DraftRequest> requests;
-  int64_t budget = options_.prefill_rows;
-  for (auto& owned : running_) {
-    Sequence& sequence = *owned;
-    const int64_t committed = pool_->committed(sequence.id());
-    if (sequence.reading()) {
-      const int64_t rows = std::min(sequence.unread(), budget);
-      if (rows == 0) continue;
-      budget -= rows;
-      if (pool_->reserve(sequence.id(), rows)) {
-        step.add_prompt(sequence, committed, rows);
-      } else {
-        sequence.finish(FinishReason::kError, "out of KV memory");
-      }
-      continue;
-    }
-    const int64_t drafts = reserve_drafts(sequence);
-    if (drafts < 0) {
-      sequence.finish(FinishReason::kError, "out of KV memory");
-      continue;
-    }
-    drawing.push_back(&sequence);
-    DraftRequest request;
-    request.sequence = {sequence.id(), sequence.tokens(), pool_->blocks(sequence.id()), drafts};
-    request.max_nodes = drafts;
-    request.max_depth = sequence.remaining() - 1;
-    requests.push_back(request);
-  }
-  if (drawing.empty()) return step;
-  std::vector<TokenTree> trees;
-  if (drafter_) {
-    const auto begin = Clock::now();
-    trees = drafter_->draft(requests, step.prompt_rows);
-    add_draft_time(drawing, ms_since(begin));
-  }
-  for (size_t i = 0; i < drawing.size(); ++i) {
-    Sequence& sequence = *drawing[i];
-    step.add_tree(sequence, pool_->committed(sequence.id()),
-                  drafter_ ? std::move(trees[i]) : TokenTree(sequence.tokens().back()));
-  }
-  return step;
+void Engine::end_all(FinishReason reason, const std::string& error) {
+  for (auto* list : {&waiting_, &running_})
+    for (auto& sequence : *list) sequence->finish(reason, error);
 }
 
 bool Engine::step() {
@@ -193,8 +133,11 @@ bool Engine::step() {
     const double pass_ms = ms_since(pass);
     finish_step(step, result, pass_ms);
     if (drafter_) observe(step, result);
+    if (prefixes_) publish(step);
+    const double step_ms = ms_since(begin);
     if (drafter_ && step.prompt_rows == 0)
-      drafter_->timed(step.batch.rows(), pass_ms, ms_since(begin) - pass_ms);
+      drafter_->timed(step.batch.rows(), pass_ms, step_ms - pass_ms);
+    if (step.prompt_rows > 0) chunk_.timed(step.prompt_rows, step.batch.rows(), step_ms);
   }
   retire();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -253,7 +196,11 @@ void Engine::commit(const StepRows::Part& part) {
     moves.push_back({move.from, move.to});
   if (!moves.empty()) kv_->move(moves);
   stats_.drafted += part.tree.size() - 1;
-  stats_.accepted += std::ssize(part.walked.path) - 1;
+  const size_t accepted = part.walked.path.size() - 1;
+  stats_.accepted += static_cast<int64_t>(accepted);
+  stats_.draft_trees += part.tree.size() > 1 ? 1 : 0;
+  if (stats_.accepted_at_depth.size() < accepted) stats_.accepted_at_depth.resize(accepted);
+  for (size_t d = 0; d < accepted; ++d) ++stats_.accepted_at_depth[d];
 }
 
 // Tells the speculators what the pass saw and what became of their drafts.
@@ -307,15 +254,12 @@ void Engine::retire() {
     auto keep = std::stable_partition(list->begin(), list->end(),
                                       [](const auto& s) { return !s->finished(); });
     for (auto it = keep; it != list->end(); ++it) {
-      RequestStats stats = (*it)->stats();
-      stats.other_ms = std::max(0.0, stats.total_ms - stats.prefill_ms - stats.draft_ms -
-                                         stats.verify_ms - stats.sample_ms);
-      finished_[(*it)->id()] = std::move(stats);
+      (*it)->stats().settle();
+      finished_[(*it)->id()] = (*it)->stats();
       if ((*it)->failure() && !failure_) failure_ = (*it)->failure();
-      if (pool_->contains((*it)->id())) {
-        pool_->release((*it)->id());
-        if (drafter_) drafter_->end((*it)->id());
-      }
+      if (pool_->contains((*it)->id())) pool_->release((*it)->id());
+      if (drafter_ && (*it)->started()) drafter_->end((*it)->id());
+      published_.erase((*it)->id());
     }
     list->erase(keep, list->end());
   }
@@ -343,6 +287,7 @@ EngineStats Engine::engine_stats() const {
   stats.waiting = static_cast<int64_t>(waiting_.size());
   stats.kv_blocks = pool_->total_blocks();
   stats.kv_blocks_free = pool_->free_blocks();
+  stats.kv_blocks_cached = pool_->idle_blocks();
   stats.kv_bytes = kv_->bytes();
   return stats;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,7 +30,8 @@ struct Output {
   std::string text;                 // whole UTF-8 characters, never part of a stop string
   std::vector<OutputToken> tokens;  // empty while text is held back for a stop string
   FinishReason finish = FinishReason::kNone;
-  std::string error;  // for kError
+  std::string error;                           // for kError
+  const struct RequestStats* stats = nullptr;  // with finish; valid during the call
 };
 
 struct Request {
@@ -49,12 +51,15 @@ struct Request {
 // Per-request statistics.
 struct RequestStats {
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
+  int64_t preemptions = 0;        // times that it had to give its KV memory to earlier requests
   int64_t completion_tokens = 0;  // delivered ids, the end-of-text token included
   int64_t target_steps = 0;       // passes that produced output tokens
   int64_t drafted = 0;
   int64_t accepted = 0;
   std::vector<int64_t> drafted_at_depth;   // steps that had a node at depth d (0: first draft)
   std::vector<int64_t> accepted_at_depth;  // steps that accepted one there
+  double queue_ms = 0;                     // submit to the first step with it
   double ttft_ms = 0;                      // submit to first token
   double prefill_ms = 0;  // passes that only read the prompt, up to the first token
   double draft_ms = 0;
@@ -62,6 +67,10 @@ struct RequestStats {
   double sample_ms = 0;
   double other_ms = 0;
   double total_ms = 0;  // submit to last token
+  // Sets other_ms to what the components leave of the total.
+  void settle() {
+    other_ms = std::max(0.0, total_ms - prefill_ms - draft_ms - verify_ms - sample_ms);
+  }
 };
 
 }  // namespace clover

@@ -45,9 +45,21 @@ Sequence::Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int6
       submitted_(Clock::now()) {
   sampler_.add_prompt(tokens_);
   stats_.prompt_tokens = static_cast<int64_t>(tokens_.size());
+  read_end_ = stats_.prompt_tokens;
   // The last token drawn needs no slot: it is never fed back.
   max_tokens_ = context - stats_.prompt_tokens + 1;
   if (request_.max_tokens >= 0) max_tokens_ = std::min(max_tokens_, request_.max_tokens);
+}
+
+void Sequence::restart() {
+  read_ = 0;
+  read_end_ = std::ssize(tokens_);
+  ++stats_.preemptions;
+}
+
+void Sequence::start() {
+  started_ = true;
+  stats_.queue_ms = ms_since(submitted_);
 }
 
 bool Sequence::is_eos(TokenId token) const {
@@ -115,6 +127,8 @@ void Sequence::send(bool all) {
   output.finish = finish_;
   output.error = error_;
   stats_.total_ms = ms_since(submitted_);
+  stats_.settle();
+  if (all) output.stats = &stats_;
   const bool news = !output.text.empty() || !output.tokens.empty() || all;
   if (!news || !request_.on_output || failure_) return;
   try {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -25,10 +26,16 @@ class Sequence {
   // Prompt and output; the last output token's key and value are not stored yet.
   const std::vector<TokenId>& tokens() const { return tokens_; }
   int64_t prompt_tokens() const { return stats_.prompt_tokens; }
-  // Prompt tokens whose keys and values are not stored yet, while the prompt is being read.
-  int64_t unread() const { return reading() ? prompt_tokens() - read_ : 0; }
-  bool reading() const { return read_ < prompt_tokens(); }
+  // Tokens whose keys and values have to be stored before one is drawn, not stored yet: of the
+  // prompt or, after restart(), of everything so far.
+  int64_t unread() const { return std::max<int64_t>(read_end_ - read_, 0); }
+  bool reading() const { return read_ < read_end_; }
   void mark_read(int64_t count) { read_ += count; }
+  // All keys and values are lost and have to be computed again.
+  void restart();
+  // Runs for the first time.
+  void start();
+  bool started() const { return started_; }
   // Tokens that may still be drawn.
   int64_t remaining() const { return max_tokens_ - drawn_; }
   bool finished() const { return finish_ != FinishReason::kNone; }
@@ -57,6 +64,8 @@ class Sequence {
   TextOutput output_;
   std::vector<TokenId> tokens_;
   int64_t read_ = 0;
+  int64_t read_end_ = 0;
+  bool started_ = false;
   int64_t drawn_ = 0;
   int64_t max_tokens_ = 0;
   FinishReason finish_ = FinishReason::kNone;

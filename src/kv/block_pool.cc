@@ -37,10 +37,7 @@ KvBlockPool::Table& KvBlockPool::insert(int64_t sequence) {
 void KvBlockPool::create(int64_t sequence) { insert(sequence); }
 
 void KvBlockPool::release(int64_t sequence) {
-  for (const int32_t block : table(sequence).blocks) {
-    --uses_[block].sequences;
-    give_back(block);
-  }
+  for (const int32_t block : table(sequence).blocks) leave(block);
   tables_.erase(sequence);
 }
 
@@ -86,7 +83,7 @@ bool KvBlockPool::reserve(int64_t sequence, int64_t slots) {
   for (int64_t i = 0; i < more; ++i) {
     const int32_t block = free_.back();
     free_.pop_back();
-    ++uses_[block].sequences;
+    take(block);
     t.blocks.push_back(block);
   }
   t.reserved += slots;
@@ -145,6 +142,17 @@ void KvBlockPool::truncate(int64_t sequence, int64_t length) {
   shrink(t);
 }
 
+void KvBlockPool::take(int32_t block) {
+  idle_ -= uses_[block].idle() ? 1 : 0;
+  ++uses_[block].sequences;
+}
+
+void KvBlockPool::leave(int32_t block) {
+  --uses_[block].sequences;
+  idle_ += uses_[block].idle() ? 1 : 0;
+  give_back(block);
+}
+
 void KvBlockPool::give_back(int32_t block) {
   if (uses_[block].none()) free_.push_back(block);
 }
@@ -155,8 +163,7 @@ void KvBlockPool::shrink(Table& t) {
   while (static_cast<int64_t>(t.blocks.size()) > blocks_for(t.committed)) {
     const int32_t block = t.blocks.back();
     t.blocks.pop_back();
-    --uses_[block].sequences;
-    give_back(block);
+    leave(block);
   }
 }
 
@@ -180,7 +187,9 @@ void KvBlockPool::check_block(int32_t block) const {
 
 void KvBlockPool::unshare(int32_t block) {
   check_block(block);
+  idle_ -= uses_[block].idle() ? 1 : 0;
   --uses_[block].holds;
+  idle_ += uses_[block].idle() ? 1 : 0;
   give_back(block);
 }
 
@@ -196,7 +205,7 @@ void KvBlockPool::adopt(int64_t sequence, std::span<const int32_t> blocks) {
   Table& t = insert(sequence);
   t.blocks.assign(blocks.begin(), blocks.end());
   t.committed = static_cast<int64_t>(blocks.size()) * block_tokens_;
-  for (const int32_t block : blocks) ++uses_[block].sequences;
+  for (const int32_t block : blocks) take(block);
 }
 
 bool KvBlockPool::consistent() const {
@@ -211,11 +220,13 @@ bool KvBlockPool::consistent() const {
     if (is_free[block]) return false;
     is_free[block] = true;
   }
+  int64_t idle = 0;
   for (int64_t b = 0; b < total_; ++b) {
+    idle += uses_[b].idle() ? 1 : 0;
     if (uses_[b].sequences != counted[b] || uses_[b].holds < 0) return false;
     if (uses_[b].none() != is_free[b]) return false;
   }
-  return true;
+  return idle == idle_;
 }
 
 }  // namespace clover

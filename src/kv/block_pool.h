@@ -34,6 +34,10 @@ class KvBlockPool {
 
   int64_t total_blocks() const;
   int64_t free_blocks() const;
+  // Blocks that are held but in no sequence.
+  int64_t idle_blocks() const { return idle_; }
+  // Whether the block is in any sequence. The block must be one of the pool's.
+  bool in_use(int32_t block) const { return uses_[static_cast<size_t>(block)].sequences > 0; }
   int64_t block_tokens() const;
 
   // Starts an empty sequence. Ids are the caller's and must be new.
@@ -90,6 +94,7 @@ class KvBlockPool {
     int32_t sequences = 0;
     int32_t holds = 0;
     bool none() const { return sequences == 0 && holds == 0; }
+    bool idle() const { return sequences == 0 && holds > 0; }
     bool shared() const { return sequences + holds > 1; }
   };
   Table& table(int64_t sequence);
@@ -97,12 +102,15 @@ class KvBlockPool {
   Table& insert(int64_t sequence);
   int64_t blocks_for(int64_t slots) const;
   int64_t address(const Table& table, int64_t slot) const;
+  void take(int32_t block);
+  void leave(int32_t block);
   void give_back(int32_t block);
   void shrink(Table& table);
   void check_block(int32_t block) const;
 
   int64_t block_tokens_;
   int64_t total_;
+  int64_t idle_ = 0;
   std::vector<int32_t> free_;  // a stack
   std::vector<Uses> uses_;     // [total]
   std::unordered_map<int64_t, Table> tables_;

@@ -79,6 +79,14 @@ SpeculatorNeeds Drafter::needs() const {
   return all;
 }
 
+int64_t Drafter::known_prefix(std::span<const int32_t> tokens,
+                              std::span<const int32_t> blocks) const {
+  int64_t known = std::ssize(blocks) * kKvBlockTokens;
+  for (const Source& source : sources_)
+    known = std::min(known, source.speculator->known_prefix(tokens, blocks));
+  return known;
+}
+
 void Drafter::begin(int64_t sequence) {
   for (Source& source : sources_) source.speculator->begin(sequence);
 }

@@ -43,6 +43,8 @@ class Drafter {
   SpeculatorNeeds needs() const;
   int64_t max_nodes() const { return policy_.nodes; }
 
+  // The least of what the speculators say (Speculator::known_prefix).
+  int64_t known_prefix(std::span<const int32_t> tokens, std::span<const int32_t> blocks) const;
   void begin(int64_t sequence);
   void end(int64_t sequence);
   // One tree for every request, its root the sequence's last token; trees without drafts are usual.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "speculation/speculators/probability_bin.h"
 
 namespace clover {
@@ -14,6 +15,10 @@ namespace {
 constexpr int32_t kNeverRun = -2;
 
 int64_t blocks_of(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
+
+uint64_t step_hash(uint64_t hash, int32_t token) {
+  return mix64(hash ^ static_cast<uint32_t>(token));
+}
 
 int64_t size_of(std::span<const int32_t> tokens) { return static_cast<int64_t>(tokens.size()); }
 
@@ -28,7 +33,7 @@ DraftModelSpeculator::DraftModelSpeculator(std::shared_ptr<const Model> model,
     fail(ErrorCode::kInvalidArgument,
          "the draft model has a vocabulary of {} tokens, the target one of {}", own, target);
   kv_ = model_->backend().make_kv_store(model_->kv_shape(host.kv_blocks, host.kv_type));
-  owner_.assign(static_cast<size_t>(host.kv_blocks), -1);
+  written_.resize(static_cast<size_t>(host.kv_blocks));
 }
 
 int32_t DraftModelSpeculator::bins() const { return kBinDepths * kProbabilityBins; }
@@ -41,7 +46,6 @@ void DraftModelSpeculator::begin(int64_t sequence) {
 void DraftModelSpeculator::end(int64_t sequence) {
   if (states_.erase(sequence) == 0)
     fail(ErrorCode::kInvalidArgument, "the draft model has no sequence {}", sequence);
-  std::replace(owner_.begin(), owner_.end(), sequence, int64_t{-1});
   round_.start(0);  // its parts may point to the state
   parts_.clear();
 }
@@ -62,9 +66,9 @@ DraftModelSpeculator::Part DraftModelSpeculator::part_of(const DraftSequence& se
          "sequence {} has KV blocks for {} tokens, but drafts {} behind {}", sequence.id, slots,
          sequence.draft_slots, tokens);
   for (const int32_t block : sequence.blocks)
-    if (block < 0 || static_cast<size_t>(block) >= owner_.size())
+    if (block < 0 || static_cast<size_t>(block) >= written_.size())
       fail(ErrorCode::kInvalidArgument, "KV block {} of sequence {} is not in [0, {})", block,
-           sequence.id, owner_.size());
+           sequence.id, written_.size());
   return {.state = &states_.at(sequence.id),
           .sequence = sequence,
           .active = tokens <= model_->config().context,
@@ -72,23 +76,43 @@ DraftModelSpeculator::Part DraftModelSpeculator::part_of(const DraftSequence& se
           .stored_parents = {}};
 }
 
-// What was stored counts as far as the blocks are still those and nobody else wrote to them. The
-// root is run again in any case, for its logits.
-void DraftModelSpeculator::forget_lost_blocks(Part& part) {
-  State& state = *part.state;
-  const std::span<const int32_t> blocks = part.sequence.blocks;
-  const size_t known = std::min(state.blocks.size(), blocks.size());
-  size_t good = 0;
-  while (good < known && state.blocks[good] == blocks[good] &&
-         owner_[static_cast<size_t>(blocks[good])] == part.sequence.id)
-    ++good;
-  state.stored = std::min({state.stored, static_cast<int64_t>(good) * kKvBlockTokens,
-                           size_of(part.sequence.tokens) - 1});
+// How much of the sequence its blocks hold, whoever wrote it: a block may have been lost to another
+// sequence in the meantime, or hold what another one with the same beginning has read. The root is
+// run again in any case, for its logits.
+void DraftModelSpeculator::find_stored(Part& part) {
+  const std::span<const int32_t> tokens = part.sequence.tokens;
+  const auto most = size_of(tokens) - 1;
+  int64_t stored = 0;
+  uint64_t hash = 0;
+  for (const int32_t block : part.sequence.blocks) {
+    const Written& written = written_[static_cast<size_t>(block)];
+    if (written.slots == 0 || stored + written.slots > size_of(tokens)) break;
+    for (int64_t i = 0; i < written.slots; ++i)
+      hash = step_hash(hash, tokens[static_cast<size_t>(stored + i)]);
+    if (hash != written.hash) break;
+    stored += written.slots;
+    if (written.slots < kKvBlockTokens) break;
+  }
+  part.state->stored = std::min(stored, most);
 }
 
-void DraftModelSpeculator::mark_written(const Part& part, int64_t first, int64_t end) {
-  for (int64_t b = first / kKvBlockTokens; b < blocks_of(end); ++b)
-    owner_[static_cast<size_t>(part.sequence.blocks[static_cast<size_t>(b)])] = part.sequence.id;
+// The blocks hold the sequence's first `end` tokens.
+void DraftModelSpeculator::mark_stored(const Part& part, int64_t end) {
+  uint64_t hash = 0;
+  for (int64_t i = 0; i < end; ++i) {
+    hash = step_hash(hash, part.sequence.tokens[static_cast<size_t>(i)]);
+    if ((i + 1) % kKvBlockTokens == 0 || i + 1 == end)
+      written_[static_cast<size_t>(part.sequence.blocks[static_cast<size_t>(i / kKvBlockTokens)])] =
+          {hash, i % kKvBlockTokens + 1};
+  }
+}
+
+// Drafts were written to slots behind the sequence's tokens.
+void DraftModelSpeculator::mark_scratch(const Part& part, int64_t first, int64_t end) {
+  for (int64_t b = first / kKvBlockTokens; b < blocks_of(end); ++b) {
+    Written& written = written_[static_cast<size_t>(part.sequence.blocks[static_cast<size_t>(b)])];
+    if (written.slots > std::max<int64_t>(first - b * kKvBlockTokens, 0)) written = {};
+  }
 }
 
 void DraftModelSpeculator::start(std::span<const DraftSequence> sequences) {
@@ -96,7 +120,7 @@ void DraftModelSpeculator::start(std::span<const DraftSequence> sequences) {
   parts_.clear();
   places_.clear();
   for (const DraftSequence& sequence : sequences) parts_.push_back(part_of(sequence));
-  for (Part& part : parts_) forget_lost_blocks(part);
+  for (Part& part : parts_) find_stored(part);
   while (read_chunk()) {
   }
   round_.start(sequences.size());
@@ -125,9 +149,7 @@ bool DraftModelSpeculator::read_chunk() {
   for (size_t i = 0; i < reading.size(); ++i) {
     State& state = *reading[i]->state;
     const int64_t end = state.stored + batch.sequences[i].rows;
-    mark_written(*reading[i], state.stored, end);
-    const auto held = reading[i]->sequence.blocks.first(static_cast<size_t>(blocks_of(end)));
-    state.blocks.assign(held.begin(), held.end());
+    mark_stored(*reading[i], end);
     state.stored = end;
   }
   if (finishing.empty()) return true;
@@ -214,7 +236,7 @@ void DraftModelSpeculator::expand(std::span<const DraftNode> nodes, int32_t widt
     for (const Batch::Sequence& sequence : batch.sequences) {
       const Row& row = rows[static_cast<size_t>(sequence.first_row)];
       const int64_t first = sequence.committed + size_of(sequence.stored_parents);
-      mark_written(parts_[static_cast<size_t>(row.sequence)], first, first + sequence.rows);
+      mark_scratch(parts_[static_cast<size_t>(row.sequence)], first, first + sequence.rows);
     }
     auto guesses = candidates(model_->forward(batch, *kv_).logits, depth);
     for (size_t i = 0; i < rows.size(); ++i) out[rows[i].index] = std::move(guesses[i]);

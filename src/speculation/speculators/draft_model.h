@@ -47,7 +47,6 @@ class DraftModelSpeculator : public Speculator {
  private:
   struct State {
     int64_t stored = 0;
-    std::vector<int32_t> blocks;  // that hold them
   };
   // A sequence of the round.
   struct Part {
@@ -65,8 +64,15 @@ class DraftModelSpeculator : public Speculator {
     int32_t parent;  // as in Part::stored_parents
   };
   Part part_of(const DraftSequence& sequence);
-  void forget_lost_blocks(Part& part);
-  void mark_written(const Part& part, int64_t first, int64_t end);
+  // What a block holds: its first `slots` tokens and a hash of the text up to the last of them.
+  // Hashes are enough: drafts alone depend on what is found in a block.
+  struct Written {
+    uint64_t hash = 0;
+    int64_t slots = 0;
+  };
+  void find_stored(Part& part);
+  void mark_stored(const Part& part, int64_t end);
+  void mark_scratch(const Part& part, int64_t first, int64_t end);
   bool read_chunk();
   std::vector<Row> admit(std::span<const DraftNode> nodes, int32_t depth);
   Batch batch_of(std::span<const Row> rows) const;
@@ -75,7 +81,7 @@ class DraftModelSpeculator : public Speculator {
   std::shared_ptr<const Model> model_;
   std::unique_ptr<KvStore> kv_;
   std::unordered_map<int64_t, State> states_;
-  std::vector<int64_t> owner_;  // [blocks] sequence that wrote last, -1: none
+  std::vector<Written> written_;  // [blocks]
   DraftRound round_;
   std::vector<Part> parts_;
   // [nodes of the round] a draft's number among its sequence's, -1: a root, -2: it was not run.

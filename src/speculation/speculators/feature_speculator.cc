@@ -20,6 +20,7 @@ FeatureSpeculator::FeatureSpeculator(const SpeculatorHost& host, bool history, i
   KvShape shape = host.target->kv_shape(host.kv_blocks, host.kv_type);
   shape.layers = kv_layers;
   kv_ = host.target->backend().make_kv_store(shape);
+  filled_.resize(static_cast<size_t>(host.kv_blocks));
 }
 
 void FeatureSpeculator::begin(int64_t sequence) { states_.try_emplace(sequence); }
@@ -49,6 +50,40 @@ void FeatureSpeculator::observe(const ObservedPass& pass) {
   if (!full.empty()) catch_up(std::move(full));
 }
 
+// The target has stored other tokens in these slots.
+void FeatureSpeculator::forget_slots(std::span<const int32_t> blocks, int64_t first,
+                                     int64_t count) {
+  if (filled_.empty()) return;
+  check_blocks(blocks, first + count);
+  for (int64_t slot = first; slot < first + count; slot += kKvBlockTokens - slot % kKvBlockTokens) {
+    Filled& filled =
+        filled_[static_cast<size_t>(blocks[static_cast<size_t>(slot / kKvBlockTokens)])];
+    filled.slots = std::min(filled.slots, static_cast<int32_t>(slot % kKvBlockTokens));
+  }
+}
+
+void FeatureSpeculator::note_slot(std::span<const int32_t> blocks, int64_t slot, int32_t behind) {
+  if (filled_.empty()) return;
+  Filled& filled = filled_[static_cast<size_t>(blocks[static_cast<size_t>(slot / kKvBlockTokens)])];
+  if (filled.slots != slot % kKvBlockTokens) return;
+  ++filled.slots;
+  filled.behind = behind;
+}
+
+int64_t FeatureSpeculator::known_prefix(std::span<const int32_t> tokens,
+                                        std::span<const int32_t> blocks) const {
+  const auto all = static_cast<int64_t>(blocks.size());
+  if (filled_.empty()) return all * kKvBlockTokens;
+  int64_t known = 0;
+  for (; known < all; ++known) {
+    const Filled& filled = filled_[static_cast<size_t>(blocks[static_cast<size_t>(known)])];
+    if (filled.slots < kKvBlockTokens ||
+        filled.behind != tokens[static_cast<size_t>((known + 1) * kKvBlockTokens)])
+      break;
+  }
+  return known * kKvBlockTokens;
+}
+
 void FeatureSpeculator::keep(const ObservedPass& pass, const ObservedSequence& sequence,
                              State& state) {
   const auto count = static_cast<int64_t>(sequence.rows.size());
@@ -57,6 +92,7 @@ void FeatureSpeculator::keep(const ObservedPass& pass, const ObservedSequence& s
     fail(ErrorCode::kInvalidArgument, "a pass stored tokens {} to {} of a sequence of {}",
          sequence.first, sequence.first + count, known + 1);
   const auto pending = static_cast<int64_t>(state.next.size());
+  forget_slots(sequence.blocks, sequence.first, count);
   if (sequence.first < state.digested + pending) {
     // Read anew from there, as after a preemption.
     const int64_t left = std::max<int64_t>(sequence.first - state.digested, 0);
@@ -127,6 +163,8 @@ void FeatureSpeculator::digest_some(std::span<const Work> work) {
   for (size_t i = 0; i < last_rows.size(); ++i) {
     State& state = *work[i].state;
     const int64_t count = plan.sequences[i].rows;
+    for (int64_t n = 0; n < count; ++n)
+      note_slot(work[i].blocks, state.digested + n, state.next[static_cast<size_t>(n)]);
     state.digested += count;
     state.hidden.erase(state.hidden.begin(), state.hidden.begin() + count * hidden_);
     state.next.erase(state.next.begin(), state.next.begin() + count);

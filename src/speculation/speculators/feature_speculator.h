@@ -28,6 +28,8 @@ class FeatureSpeculator : public Speculator {
   void begin(int64_t sequence) override;
   void end(int64_t sequence) override;
   void observe(const ObservedPass& pass) override;
+  int64_t known_prefix(std::span<const int32_t> tokens,
+                       std::span<const int32_t> blocks) const override;
   void start(std::span<const DraftSequence> sequences) override;
   void expand(std::span<const DraftNode> nodes, int32_t width,
               std::vector<std::vector<Candidate>>& out) override;
@@ -79,6 +81,12 @@ class FeatureSpeculator : public Speculator {
     std::vector<int32_t> next;  // [pending] and the token behind each
     std::vector<float> last;    // [D] what the last digested feature gave
   };
+  // What a block holds of this speculator's keys and values. They depend on the token behind, so
+  // that a full block is of use only to texts that go on with the same token.
+  struct Filled {
+    int32_t slots = 0;  // the first of the block, without a gap
+    int32_t behind = -1;
+  };
   struct Work {
     State* state;
     std::span<const int32_t> blocks;
@@ -86,6 +94,8 @@ class FeatureSpeculator : public Speculator {
   void keep(const ObservedPass& pass, const ObservedSequence& sequence, State& state);
   void catch_up(std::vector<Work> work);
   void digest_some(std::span<const Work> work);
+  void forget_slots(std::span<const int32_t> blocks, int64_t first, int64_t count);
+  void note_slot(std::span<const int32_t> blocks, int64_t slot, int32_t behind);
   std::vector<int64_t> choose_rows(int32_t first, int32_t depth, std::vector<int32_t>& chosen);
   void read_before(std::span<const int32_t> numbers, DraftRows& rows) const;
 
@@ -94,6 +104,7 @@ class FeatureSpeculator : public Speculator {
   int64_t hidden_;
   std::unique_ptr<KvStore> kv_;
   std::unordered_map<int64_t, State> states_;
+  std::vector<Filled> filled_;  // [blocks], empty without keys and values
   // The round.
   DraftRound round_;
   std::vector<DraftSequence> sequences_;

@@ -90,6 +90,15 @@ class Speculator {
   virtual void begin(int64_t sequence) = 0;
   virtual void end(int64_t sequence) = 0;
   virtual void observe(const ObservedPass& pass) = 0;
+  // A sequence is about to begin with `tokens`, of which the first were read by another sequence
+  // and have their keys and values in `blocks`, all full; there are tokens behind them. How many of
+  // those the speculator need not see again, a multiple of kKvBlockTokens: all, unless it keeps
+  // something of its own for every token that only a pass can give it.
+  virtual int64_t known_prefix(std::span<const int32_t> tokens,
+                               std::span<const int32_t> blocks) const {
+    static_cast<void>(tokens);
+    return static_cast<int64_t>(blocks.size()) * kKvBlockTokens;
+  }
   virtual void start(std::span<const DraftSequence> sequences) = 0;
   // Candidates for the token after each node, best first, no token twice: out[i] for nodes[i], at
   // most `width` each. All nodes of a call have the same depth.
