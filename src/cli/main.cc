@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   });
   clover::add_generate(program, action);
   clover::add_chat(program, action);
+  clover::add_serve(program, action, CLOVER_VERSION);
   clover::add_info(program, action);
   clover::add_tokenize(program, action);
   clover::add_bench(program, action);

@@ -60,7 +60,8 @@ EngineOptions engine_options(const CommonOptions& options) {
           .kv_type = options.kv_type == "f32" ? DType::kF32 : DType::kF16};
 }
 
-Session open_session(const CommonOptions& options, const SpeculationOptions& speculation) {
+Session open_session(const CommonOptions& options, const SpeculationOptions& speculation,
+                     const std::function<void(const Model&, EngineOptions&)>& adjust) {
   const auto begin = Clock::now();
   check_speculators(speculation.speculators);
   Session session;
@@ -72,6 +73,7 @@ Session open_session(const CommonOptions& options, const SpeculationOptions& spe
   EngineOptions engine = engine_options(options);
   engine.speculators = open_speculators(session.speculators, target);
   engine.tree = TreePolicy::parse(speculation.tree);
+  if (adjust) adjust(*session.model, engine);
   session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
   session.load_ms = ms_since(begin);
   return session;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,9 @@ std::shared_ptr<Backend> make_backend(const CommonOptions& options);
 
 // Opens the model, its tokenizer, what drafts, and an engine for one sequence, with a progress bar
 // on a terminal.
-Session open_session(const CommonOptions& options,
-                     const SpeculationOptions& speculation = {"none"});
+// `adjust`, if given, may change the options of the engine once the model is known.
+Session open_session(const CommonOptions& options, const SpeculationOptions& speculation = {"none"},
+                     const std::function<void(const Model&, EngineOptions&)>& adjust = {});
 // The options of an engine that the command line gives: context and KV type.
 EngineOptions engine_options(const CommonOptions& options);
 // What speculators for the session's model are opened with.

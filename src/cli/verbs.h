@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 namespace clover {
 
@@ -13,6 +14,8 @@ using Action = std::function<int()>;
 // Each adds one verb with its options to the program.
 void add_generate(CLI::App& program, Action& action);
 void add_chat(CLI::App& program, Action& action);
+// `version` as --version prints it.
+void add_serve(CLI::App& program, Action& action, const std::string& version);
 void add_info(CLI::App& program, Action& action);
 void add_tokenize(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
