@@ -193,6 +193,7 @@ void add_bench(CLI::App& program, Action& action) {
   bench.require_subcommand(1);
   add_kernels(bench, action);
   add_decode(bench, action);
+  add_bench_serve(bench, action);
 }
 
 }  // namespace clover

@@ -88,6 +88,19 @@ std::string served_name(const ServeOptions& options) {
   return path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
 }
 
+// Speculators as clients see them: "a/b/package+ngram" without "a/b/", which is none of their
+// business.
+std::string without_folders(const std::string& speculators) {
+  std::string names;
+  for (size_t begin = 0; begin <= speculators.size();) {
+    const size_t end = std::min(speculators.find('+', begin), speculators.size());
+    const std::string name = speculators.substr(begin, end - begin);
+    names += (names.empty() ? "" : "+") + name.substr(name.find_last_of('/') + 1);
+    begin = end + 1;
+  }
+  return names;
+}
+
 void announce(const ServeOptions& options, const HttpServer& server, const Session& session,
               const EngineStats& stats) {
   if (options.common.quiet) return;
@@ -121,8 +134,8 @@ int serve(ServeOptions options, const std::string& version) {
       std::move(session->engine),
       ServiceOptions{options.max_queue,
                      [&metrics](const EngineStats& stats, double ms) { metrics.step(stats, ms); }});
-  const bool drafts = options.speculation.speculators != "none";
-  const ApiOptions api{served_name(options), version, options.speculation.speculators,
+  const bool drafts = session->speculators != "none";
+  const ApiOptions api{served_name(options), version, without_folders(session->speculators),
                        drafts ? TreePolicy::parse(options.speculation.tree).nodes : 0};
   server.set_api(std::make_shared<Api>(*session->tokenizer, *service, metrics, api));
   announce(options, server, *session, service->stats());

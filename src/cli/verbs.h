@@ -19,6 +19,7 @@ void add_serve(CLI::App& program, Action& action, const std::string& version);
 void add_info(CLI::App& program, Action& action);
 void add_tokenize(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_bench_serve(CLI::App& bench, Action& action);  // a verb of bench
 void add_eval(CLI::App& program, Action& action);
 void add_speculator(CLI::App& program, Action& action);
 
