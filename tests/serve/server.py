@@ -15,9 +15,11 @@ import time
 class Server:
     def __init__(self, clover, *options, wait=True):
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(
-            [clover, "serve", *([] if "--port" in options else ["--port", "0"]), *options], stderr=self.log, stdout=subprocess.DEVNULL
-        )
+        # One thread: two that wait for each other crawl when the machine has other work.
+        command = [clover, "serve", "-t", "1", *options]
+        if "--port" not in options:
+            command += ["--port", "0"]
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=subprocess.DEVNULL)
         self.port = None
         if wait:
             self.wait()
