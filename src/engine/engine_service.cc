@@ -91,13 +91,13 @@ void EngineService::run() {
       cut = cut_;
       if (stop_ && in_flight_ == 0) return;
     }
-    take_in(std::move(arrivals), cancels);
+    take_in(arrivals, cancels);
     if (cut) engine_->end_all(FinishReason::kCancelled);
     busy = step();
   }
 }
 
-void EngineService::take_in(std::vector<Arrival> arrivals, const std::vector<int64_t>& cancels) {
+void EngineService::take_in(std::vector<Arrival>& arrivals, const std::vector<int64_t>& cancels) {
   for (auto& [id, request] : arrivals) {
     wrap_output(id, request);
     const auto on_output = request.on_output;

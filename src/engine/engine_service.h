@@ -57,7 +57,7 @@ class EngineService {
  private:
   using Arrival = std::pair<int64_t, Request>;  // with the service's id
   void run();
-  void take_in(std::vector<Arrival> arrivals, const std::vector<int64_t>& cancels);
+  void take_in(std::vector<Arrival>& arrivals, const std::vector<int64_t>& cancels);
   void wrap_output(int64_t id, Request& request);
   void note_end(int64_t id);
   bool step();
