@@ -246,7 +246,7 @@ TEST(DraftModel, NoDraftsBeyondTheModelsContext) {
   draft.begin(1);
   draft.begin(2);
   const std::vector<int32_t> fits = random_text(context - 1, 10),
-                             beyond = random_text(context + 1, 10);
+                             beyond = random_text(context + 1, 12);
   std::vector<DraftSequence> round = {
       {.id = 1, .tokens = fits, .blocks = blocks, .draft_slots = 8}};
   auto out = expand_roots(draft, round, 2);
@@ -260,6 +260,31 @@ TEST(DraftModel, NoDraftsBeyondTheModelsContext) {
   round = {{.id = 2, .tokens = beyond, .blocks = blocks, .draft_slots = 8}};
   EXPECT_THAT(expand_roots(draft, round, 2)[0], IsEmpty());
   EXPECT_EQ(draft.stored(2), 0);
+}
+
+// A sequence whose blocks hold the same beginning, read for another one, reads only what is new.
+TEST(DraftModel, WhatAnotherSequenceReadIsFoundE1) {
+  DraftModelSpeculator draft(draft_model(), host());
+  const std::vector<int32_t> text = random_text(40, 11);
+  std::vector<int32_t> other = text;
+  other[35] = (other[35] + 1) % 64;
+  const std::vector<int32_t> mine = {0, 1, 2}, theirs = {0, 1, 3};
+  draft.begin(1);
+  draft.begin(2);
+  const std::vector<DraftSequence> first = {
+      {.id = 1, .tokens = text, .blocks = mine, .draft_slots = 0}};
+  expand_roots(draft, first, 3);
+  const std::vector<DraftSequence> second = {
+      {.id = 2, .tokens = other, .blocks = theirs, .draft_slots = 0}};
+  const auto shared = expand_roots(draft, second, 3);
+  DraftModelSpeculator fresh(draft_model(), host());
+  fresh.begin(2);
+  const auto alone = expand_roots(fresh, second, 3);
+  ASSERT_EQ(shared[0].size(), alone[0].size());
+  for (size_t i = 0; i < alone[0].size(); ++i) {
+    EXPECT_EQ(shared[0][i].token, alone[0][i].token);
+    EXPECT_EQ(shared[0][i].probability, alone[0][i].probability);
+  }
 }
 
 TEST(DraftModel, WidthsAndBins) {
