@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly PROGRAMS=(base_test engine_test serve_test)
+# Not the server's: Asio synchronises with fences, which GCC's sanitizer does not understand.
+readonly PROGRAMS=(base_test engine_test)
 
 # GCC 12's sanitizer cannot map its shadow memory where the kernel randomises many address bits.
 fixed=()
