@@ -28,7 +28,7 @@ readonly BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config python3 python3-venv
   libgtest-dev libgmock-dev libbenchmark-dev
   libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
-  libpcre2-dev libutf8proc-dev libsentencepiece-dev libedit-dev libssl-dev
+  libpcre2-dev libutf8proc-dev libsentencepiece-dev libedit-dev libssl-dev zlib1g-dev
   libboost1.81-dev
 )
 readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache qemu-user)

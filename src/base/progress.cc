@@ -30,16 +30,17 @@ ProgressBar::ProgressBar(std::string label, bool quiet, int descriptor)
       enabled_(!quiet && isatty(descriptor) == 1),
       due_(Clock::now() + kFirst) {}
 
-void ProgressBar::update(double share) {
+void ProgressBar::update(double share, const std::string& note) {
   if (!enabled_ || Clock::now() < due_) return;
   due_ = Clock::now() + kBetween;
   share = std::isnan(share) ? 0.0 : std::clamp(share, 0.0, 1.0);
   // One column stays free, or some terminals would wrap the line.
-  const int room = terminal_columns(descriptor_) - static_cast<int>(label_.size()) - 10;
+  const int room =
+      terminal_columns(descriptor_) - static_cast<int>(label_.size() + note.size()) - 11;
   const int width = std::clamp(room, 0, kMaxBar);
   const int full = static_cast<int>(share * width);
-  write_all(fmt::format("\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%", label_, "", full, "", width - full,
-                        std::floor(share * 100.0)));
+  write_all(fmt::format("\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%{}{}", label_, "", full, "",
+                        width - full, std::floor(share * 100.0), note.empty() ? "" : " ", note));
   drawn_ = true;
 }
 

@@ -18,7 +18,8 @@ class ProgressBar {
   ~ProgressBar() { clear(); }
 
   // Shows the share done, 0 … 1 (others are clamped); at most some ten times a second.
-  void update(double share);
+  // `note` stands behind the percentage.
+  void update(double share, const std::string& note = {});
   // Removes the bar; update() may draw it again.
   void clear();
   // For Model::load: `bar` is a ProgressBar.

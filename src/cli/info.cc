@@ -4,12 +4,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "cli/distilled_info.h"
 #include "cli/input.h"
 #include "cli/model_summary.h"
 #include "cli/options.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 #include "speculation/speculators/package.h"
+#include "train/distilled_folder.h"
 
 namespace clover {
 namespace {
@@ -164,8 +166,16 @@ int package_info(const InfoOptions& options, const std::string& path) {
   return 0;
 }
 
+int data_info(const InfoOptions& options, const std::string& path) {
+  const Json summary = distilled_summary(path);
+  if (!options.common.json.empty()) write_json(options.common.json, summary);
+  print(distilled_text(summary));
+  return 0;
+}
+
 int info(const InfoOptions& options) {
   const std::string path = model_path(options.common);
+  if (is_distilled(path)) return data_info(options, path);
   if (is_package(path)) return package_info(options, path);
   const auto checkpoint = open_checkpoint(path);
   Json summary = model_summary(*checkpoint);
