@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/distilled_info.h"
 
+#include <fmt/format.h>
+
 #include "cli/model_summary.h"
 #include "train/dataset.h"
 

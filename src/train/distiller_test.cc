@@ -44,7 +44,7 @@ const Target& target() {
   return shared;
 }
 
-struct Setup {
+struct Plan {
   int64_t batch = 4;
   int64_t shard = 5;
   int64_t self_drawn = 0;
@@ -66,33 +66,33 @@ class DistillerTest : public ::testing::Test {
   }
 
   // Runs into the folder `name`; whether everything was done.
-  bool run(const std::string& name, const std::vector<std::string>& files, const Setup& setup,
+  bool run(const std::string& name, const std::vector<std::string>& files, const Plan& plan,
            const Target& of = target()) {
     const PromptMaker maker(*of.tokenizer);
     ExclusionSet exclusion;
-    if (!setup.excluded.empty()) exclusion.add(setup.excluded);
-    PromptList prompts(maker, exclusion, {false, kContext - setup.max_tokens});
+    if (!plan.excluded.empty()) exclusion.add(plan.excluded);
+    PromptList prompts(maker, exclusion, {false, kContext - plan.max_tokens});
     for (const std::string& file : files) prompts.add_file(file);
-    prompts.add_self_drawn(setup.self_drawn);
+    prompts.add_self_drawn(plan.self_drawn);
     counts_ = prompts.counts();
     EngineOptions options;
     options.context = kContext;
-    options.max_sequences = setup.batch;
-    options.speculators = setup.speculators;
+    options.max_sequences = plan.batch;
+    options.speculators = plan.speculators;
     Engine engine(of.model, *of.tokenizer, options);
     DistilledFolder folder(scratch_ / name, {.target = "tiny",
                                              .fingerprint = of.fingerprint,
                                              .vocab = 96,
-                                             .seed = setup.seed,
-                                             .max_tokens = setup.max_tokens,
-                                             .greedy_share = setup.greedy_share,
+                                             .seed = plan.seed,
+                                             .max_tokens = plan.max_tokens,
+                                             .greedy_share = plan.greedy_share,
                                              .context = kContext});
-    Distiller distiller(engine, prompts, folder, setup.batch, setup.shard);
+    Distiller distiller(engine, prompts, folder, plan.batch, plan.shard);
     int64_t steps = 0;
     return distiller.run([&](const DistillProgress& progress) {
-      EXPECT_LE(engine.engine_stats().running, setup.batch);
+      EXPECT_LE(engine.engine_stats().running, plan.batch);
       EXPECT_LE(progress.done, progress.tasks);
-      return setup.stop_after < 0 || ++steps < setup.stop_after;
+      return plan.stop_after < 0 || ++steps < plan.stop_after;
     });
   }
 
@@ -152,7 +152,7 @@ TEST_F(DistillerTest, ContentDoesNotDependOnBatchShardsOrSpeculation) {
 
 TEST_F(DistillerTest, ResumedEqualsUnbroken) {
   const std::string prompts = write_prompts("p", 23);
-  const Setup whole = {.self_drawn = 14};
+  const Plan whole = {.self_drawn = 14};
   ASSERT_TRUE(run("whole", {prompts}, whole));
   ASSERT_EQ(shards("whole").size(), 8u);
   // Stopped again and again: each run finishes its shard.
