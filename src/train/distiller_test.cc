@@ -254,6 +254,7 @@ TEST_F(DistillerTest, MasksOfSeveralTurns) {
     EXPECT_EQ(runs, sample.turns);
   }
   EXPECT_EQ(turns, 5);
+  EXPECT_GT(all.shares().several_turns, 0);
 }
 
 // A template that changes earlier answers: no token may claim to have been drawn where it was not.

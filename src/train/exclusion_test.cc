@@ -34,7 +34,7 @@ TEST(ExclusionSet, TenWordsInARowMatchAndNineDoNot) {
   EXPECT_TRUE(set.matches("please compose AN engaging travel blog post about a recent trip, now"));
   EXPECT_FALSE(set.matches("compose an engaging travel blog post about a recent walk to Hawaii"));
   EXPECT_TRUE(
-      set.matches("about a recent trip to Hawaii? highlighting culture: post about a recent "
+      set.matches("about a recent trip to Hawaii? highlighting culture: blog post about a recent "
                   "trip to hawaii highlighting culture"));
   EXPECT_FALSE(set.matches("highlighting culture"));
   EXPECT_FALSE(set.matches(""));

@@ -107,7 +107,7 @@ out=(--out "$work/y" --quiet)
 expect 1 'empty holds no prompt' "${distill_with[@]}" --prompts "$work/empty" "${out[@]}"
 expect 1 'empty holds no prompt' distill -m "$m" --prompts "$work/p.jsonl" --exclude "$work/empty" "${out[@]}"
 expect 1 'no file .*/none' "${distill_with[@]}" --prompts "$work/none" "${out[@]}"
-head -c 200 "$work/p.jsonl.gz" >"$work/cut.gz"
+head -c 100 "$work/p.jsonl.gz" >"$work/cut.gz"
 expect 1 'cut.gz.*gzip' "${distill_with[@]}" --prompts "$work/cut.gz" "${out[@]}"
 echo "{\"prompt\":\"$(printf 'a%.0s' {1..300})\"}" >"$work/long.jsonl"
 expect 1 'no prompt is left' "${distill_with[@]}" --prompts "$work/long.jsonl" "${out[@]}"
