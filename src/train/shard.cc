@@ -194,19 +194,20 @@ void ShardView::read_header(std::span<const std::byte> bytes) {
   if (read_at<uint32_t>(bytes, kAtReserved) != 0 ||
       !std::all_of(padding.begin(), padding.end(), zero))
     fail(ErrorCode::kCorrupt, "{}: reserved: bytes of the header that must be zero are not", name_);
-  // Both bounded by the file's size before anything is multiplied.
+  cut_parts(bytes);
+}
+
+void ShardView::cut_parts(std::span<const std::byte> bytes) {
+  // Both are bounded by the file's size before anything is multiplied.
   const uint64_t body = bytes.size() - kHeaderBytes - kDigestBytes;
   const uint64_t records = header_.samples * kShardRecordBytes;
-  if (header_.tokens > body || records > body ||
-      records + shard_token_bytes(header_.tokens, header_.vocab) != body)
+  const bool bounded = header_.tokens <= body && records <= body;
+  const uint64_t wanted =
+      bounded ? records + shard_token_bytes(header_.tokens, header_.vocab) : body + 1;
+  if (wanted != body)
     fail(ErrorCode::kCorrupt,
          "{}: {} bytes are too {} for its {} samples and {} tokens; it was truncated or changed",
-         name_, bytes.size(),
-         header_.tokens > body || records > body ||
-                 records + shard_token_bytes(header_.tokens, header_.vocab) > body
-             ? "few"
-             : "many",
-         header_.samples, header_.tokens);
+         name_, bytes.size(), wanted > body ? "few" : "many", header_.samples, header_.tokens);
   records_ = bytes.subspan(kHeaderBytes, records);
   ids_ = bytes.subspan(kHeaderBytes + records, header_.tokens * token_bytes_);
   mask_ = bytes.subspan(kHeaderBytes + records + ids_.size(), (header_.tokens + 7) / 8);

@@ -86,6 +86,7 @@ class ShardView {
     uint16_t turns;
   };
   void read_header(std::span<const std::byte> bytes);
+  void cut_parts(std::span<const std::byte> bytes);
   void read_records();
   void check_tokens(const Record& record, size_t i) const;
   TokenId id(uint64_t token) const;
