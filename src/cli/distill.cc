@@ -80,7 +80,7 @@ class DistillDisplay {
  private:
   std::string rates(const DistillProgress& progress) const {
     const int64_t done = progress.done - progress.started;
-    const std::string speed =
+    std::string speed =
         fmt::format("{:.0f} tokens/s", static_cast<double>(progress.response_tokens) / seconds());
     if (done < 1) return speed;
     return speed + ", " +
