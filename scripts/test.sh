@@ -36,7 +36,7 @@ if [ "$mode" = fast ]; then
 fi
 
 step "setup"
-./scripts/setup.sh build dev model client
+./scripts/setup.sh build dev model torch client
 
 step "format and scripts"
 ./scripts/lint.sh format

@@ -55,8 +55,9 @@ class AttentionWorld {
   static constexpr int64_t kBlocks = 96;
   static constexpr int64_t kBlocksPerSequence = 24;
 
-  explicit AttentionWorld(const AttentionCase& c)
-      : case_(c), backend_(make_cpu_backend({c.threads, c.isa})) {
+  // On a native backend, or another one.
+  explicit AttentionWorld(const AttentionCase& c, std::shared_ptr<Backend> backend = nullptr)
+      : case_(c), backend_(backend ? std::move(backend) : make_cpu_backend({c.threads, c.isa})) {
     store_ = backend_->make_kv_store({kLayers, c.kv_heads, c.head_dim, kBlocks, c.type});
     for (int64_t h = 0; h < c.heads; ++h) slopes_.push_back(0.5f / static_cast<float>(h + 1));
     // Blocks lie scattered: sequence s, place i is block (7 + 29 * (s + 4 i)) mod 96.

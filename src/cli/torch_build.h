@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace clover {
+
+// Two programs are built from the same verbs: `clover`, and `clover-torch` with libtorch linked in
+// (cli/torch/ and cli/without_torch/ hold what differs). Whether this is the latter.
+bool torch_is_linked();
+
+// Replaces the running program by the `clover-torch` that lies beside it, with the same arguments.
+// Does not return. Error(kUnsupported) when there is none, since the build had no libtorch.
+[[noreturn]] void restart_with_torch();
+
+}  // namespace clover
