@@ -80,6 +80,18 @@ std::shared_ptr<const Model> Model::load(const Checkpoint& checkpoint,
       new Model(std::move(config), std::move(backend), std::move(weights)));
 }
 
+std::shared_ptr<const Model> Model::load_frame(const Checkpoint& checkpoint,
+                                               std::shared_ptr<Backend> backend) {
+  ModelConfig config = read_model_config(checkpoint);
+  ModelTensors tensors = map_tensors(checkpoint, config);
+  tensors.layers.clear();
+  const LoadListener nobody = {.progress = [](double) {}, .packed = [](const std::string&) {}};
+  auto weights =
+      std::make_unique<const ModelWeights>(load_weights(tensors, config, *backend, nobody));
+  return std::shared_ptr<const Model>(
+      new Model(std::move(config), std::move(backend), std::move(weights)));
+}
+
 const ModelConfig& Model::config() const { return config_; }
 const ModelWeights& Model::weights() const { return *weights_; }
 Backend& Model::backend() const { return *backend_; }
@@ -100,6 +112,8 @@ KvShape Model::kv_shape(int64_t blocks, DType type) const {
 
 ForwardResult Model::forward(const Batch& batch, KvStore& kv) const {
   const ModelWeights& w = *weights_;
+  if (w.layers.empty())
+    fail(ErrorCode::kInvalidArgument, "the model was loaded without its layers and cannot run");
   check_tokens(batch, config_);
   check_store(batch, config_, kv.shape());
   const AttentionPlan plan = make_attention_plan(batch);

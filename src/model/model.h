@@ -30,6 +30,10 @@ class Model {
                                            std::shared_ptr<Backend> backend,
                                            void (*progress)(double, void*) = nullptr,
                                            void* progress_context = nullptr);
+  // Only what lies outside the decoder layers: embedding, final norm, LM head and rotation, which
+  // is what speculators use of a target. forward() is an Error(kInvalidArgument) then.
+  static std::shared_ptr<const Model> load_frame(const Checkpoint& checkpoint,
+                                                 std::shared_ptr<Backend> backend);
   ~Model();
 
   const ModelConfig& config() const;

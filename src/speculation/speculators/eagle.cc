@@ -9,7 +9,9 @@ namespace clover {
 
 EagleSpeculator::EagleSpeculator(std::shared_ptr<const EagleWeights> weights,
                                  const SpeculatorHost& host)
-    : FeatureSpeculator(host, true, 1), weights_(std::move(weights)) {}
+    : FeatureSpeculator(host, true, 1),
+      weights_(std::move(weights)),
+      network_(*weights_, target()) {}
 
 void EagleSpeculator::start(std::span<const DraftSequence> sequences) {
   for (const DraftSequence& s : sequences)
@@ -33,11 +35,7 @@ bool EagleSpeculator::place(int32_t number) {
 
 Tensor EagleSpeculator::digest(const Tensor& hidden, std::span<const int32_t> next,
                                const AttentionPlan& plan) {
-  Backend& b = backend();
-  const Tensor from_e = b.linear(b.embed(*weights_->embedding, next), *weights_->e_side);
-  const Tensor x = b.linear(hidden, *weights_->h_side, weights_->bias.get(), &from_e);
-  const DecoderPass pass = make_decoder_pass(target(), *own_kv(), plan);
-  return ffn_block(pass, weights_->layer, attention_block(pass, weights_->layer, 0, x));
+  return network_.next_feature(hidden, next, *own_kv(), plan);
 }
 
 // The path of a drafted token: the committed tokens but the root, whose place its parent's draft
@@ -59,9 +57,7 @@ void EagleSpeculator::append_row(int32_t number, AttentionPlan& plan) const {
 
 FeatureSpeculator::DraftStep EagleSpeculator::draft(const DraftRows& rows) {
   Backend& b = backend();
-  const Vector* norm = target().weights().final_norm.get();
-  const float eps = target().config().norm_eps;
-  if (rows.depth == 0) return {rows.before, {rows.before, norm, eps}};
+  if (rows.depth == 0) return {rows.before, network_.head_input(rows.before)};
   // Rows of one sequence have to be neighbours.
   std::vector<int32_t> order(rows.nodes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -86,7 +82,7 @@ FeatureSpeculator::DraftStep EagleSpeculator::draft(const DraftRows& rows) {
   }
   const Tensor out = digest(b.gather_rows(rows.before, order), tokens, plan);
   const Tensor state = b.gather_rows(out, back);
-  return {state, {state, norm, eps}};
+  return {state, network_.head_input(state)};
 }
 
 }  // namespace clover

@@ -4,22 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "model/decoder_layer.h"
+#include "speculation/speculators/eagle_network.h"
 #include "speculation/speculators/feature_speculator.h"
 
 namespace clover {
-
-// EAGLE-1: W [feature; embedding of the token behind it] + b, then one decoder layer without a norm
-// on its input, gives the next token's feature. Immutable.
-struct EagleWeights {
-  MatrixPtr h_side;  // {D, D} W's part for the feature
-  MatrixPtr e_side;  // {D, D} and for the embedding
-  VectorPtr bias;    // [D]
-  LayerWeights layer;
-  DraftHead head;       // over the target's final norm
-  MatrixPtr embedding;  // {V, D} the target's token embedding
-  int64_t heads = 0;    // trained depth
-};
 
 // Drafts with an EAGLE-1 layer. Drafted tokens have keys and values too: they lie in the scratch
 // slots of the round, so a sequence drafts from no more nodes than it has such slots.
@@ -41,6 +29,7 @@ class EagleSpeculator : public FeatureSpeculator {
   void append_row(int32_t node, AttentionPlan& plan) const;
 
   std::shared_ptr<const EagleWeights> weights_;
+  EagleNetwork network_;
   std::vector<int64_t> used_;  // scratch slots of every sequence
   std::vector<int64_t> slot_;  // of every node, -1: none
 };

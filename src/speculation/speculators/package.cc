@@ -16,6 +16,7 @@
 #include "checkpoint/writer.h"
 #include "model/fingerprint.h"
 #include "speculation/speculators/clover.h"
+#include "speculation/speculators/eagle.h"
 #include "speculation/speculators/package_reader.h"
 #include "tensor/quantise.h"
 
@@ -98,7 +99,8 @@ SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkp
                  describe_target(target->config(), model_fingerprint(target->config(), tensors)),
                  path);
   const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
-  const PackageReader reader(*files, config, {*target, tensors});
+  const PackageFiles checked(*files, config, target->config());
+  const PackageReader reader(checked, config, {*target, tensors});
   const auto check_host = [path, target](const SpeculatorHost& host) {
     if (host.target != target)
       fail(ErrorCode::kInvalidArgument, "the speculator {} was opened for another model", path);
@@ -113,6 +115,25 @@ SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkp
     check_host(host);
     return std::make_unique<CloverSpeculator>(name, weights, host);
   };
+}
+
+Package read_package(const std::string& path, const Checkpoint& checkpoint) {
+  const ModelConfig model = read_model_config(checkpoint);
+  Package package;
+  package.config = read_package_config(path);
+  const ModelTensors tensors = map_tensors(checkpoint, model);
+  check_verifier(package.config.verifier, describe_target(model, model_fingerprint(model, tensors)),
+                 path);
+  const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
+  const PackageFiles checked(*files, package.config, model);
+  for (const TensorLayout& tensor : package_layout(package.config, model))
+    package.tensors.push_back({tensor.name, tensor.shape, checked.values(tensor.name)});
+  if (checked.has_own_head()) {
+    const std::string name(PackageFiles::kOwnHead);
+    package.tensors.push_back({name, checked.at(name).shape, checked.values(name)});
+  }
+  package.d2t = checked.draft_tokens();
+  return package;
 }
 
 void write_package(const std::string& path, const Package& package) {

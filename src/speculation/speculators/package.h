@@ -40,6 +40,10 @@ PackageConfig read_package_config(const std::string& path);
 SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkpoint,
                                const std::shared_ptr<const Model>& target);
 
+// Reads a package for the model in `checkpoint` outside any backend, to train it further. Errors as
+// open_package.
+Package read_package(const std::string& path, const Checkpoint& checkpoint);
+
 // Writes a package folder that appears under its name only when it is complete and on the disk. A
 // package that is there already is replaced in one step; anything else there is
 // Error(kInvalidArgument). Matrices are stored as BF16, or F32 where the configuration runs them

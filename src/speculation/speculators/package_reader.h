@@ -9,10 +9,9 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "model/weights.h"
-#include "speculation/speculators/clover_network.h"
-#include "speculation/speculators/eagle.h"
+#include "model/tensor_map.h"
 #include "speculation/speculators/package_layout.h"
+#include "speculation/speculators/weight_source.h"
 
 namespace clover {
 
@@ -22,36 +21,44 @@ struct PackageTarget {
   const ModelTensors& tensors;
 };
 
-// Turns the tensors of an untrusted package into weights of a backend.
-class PackageReader {
+// The tensors of an untrusted package folder.
+class PackageFiles {
  public:
-  // Checks names, shapes and types of all tensors first. Errors as open_package. `files` must
-  // outlive the reader.
-  PackageReader(const Checkpoint& files, const PackageConfig& config, const PackageTarget& target);
+  // Checks names, shapes and types of all tensors. Errors as open_package. All must outlive it.
+  PackageFiles(const Checkpoint& files, const PackageConfig& config, const ModelConfig& target);
+
+  const std::string& path() const { return files_.path(); }
+  const TensorInfo& at(std::string_view name) const { return files_.at(name); }
+  // A tensor's values, all of them finite.
+  std::vector<float> values(std::string_view name) const;
+  // Whether the package brings rows of the LM head of its own, as tensor kOwnHead.
+  bool has_own_head() const { return files_.find(kOwnHead) != nullptr; }
+  // Tokens of the draft ids; empty: the whole vocabulary.
+  std::vector<int32_t> draft_tokens() const;
+
+  static constexpr std::string_view kOwnHead = "lm_head.weight";
+
+ private:
+  const Checkpoint& files_;
+  const PackageConfig& config_;
+  int64_t vocab_;
+};
+
+// Turns the tensors of a package into weights of a backend.
+class PackageReader : private WeightSource {
+ public:
+  PackageReader(const PackageFiles& files, const PackageConfig& config, const PackageTarget& target)
+      : files_(files), config_(config), target_(target), backend_(target.model.backend()) {}
 
   std::shared_ptr<const CloverWeights> clover() const;
   std::shared_ptr<const EagleWeights> eagle() const;
 
  private:
-  // Rows of float32 values that become a matrix, or part of one.
-  struct Rows {
-    std::vector<float> values;
-    int64_t cols = 0;
-  };
-  const TensorInfo& at(std::string_view name) const;
-  std::vector<float> values(std::string_view name) const;
-  Rows rows(std::string_view name) const;
-  VectorPtr vector(std::string_view name) const;
-  VectorPtr vector_if(bool present, const std::string& name) const;
-  VectorPtr to_vector(std::span<const float> values) const;
-  MatrixPtr matrix(std::string_view name) const;
-  MatrixPtr to_matrix(const Rows& rows, std::string_view name) const;
-  LayerWeights layer(const std::string& prefix, const LayerParts& parts) const;
-  CloverStep step(int64_t index) const;
+  MatrixPtr matrix(std::span<const WeightPart> parts) const override;
+  VectorPtr vector(std::span<const std::string> names, int64_t zeros) const override;
   DraftHead head() const;
-  std::vector<int32_t> draft_ids() const;
 
-  const Checkpoint& files_;
+  const PackageFiles& files_;
   const PackageConfig& config_;
   PackageTarget target_;
   Backend& backend_;

@@ -2,8 +2,7 @@
 // Every member of the Clover family and EAGLE-1 against the formulas in double precision.
 #include <gtest/gtest.h>
 
-#include <ostream>
-
+#include "speculation/speculators/trained_cases.h"
 #include "speculation/speculators/trained_reference.h"
 
 namespace clover {
@@ -11,57 +10,10 @@ namespace {
 
 using namespace testing_support;
 
-struct Case {
-  std::string name;
-  std::string model;
-  InitOptions options;
-};
-
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
-
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  const auto add = [&](std::string name, std::string model, InitOptions options) {
-    options.weights = DType::kF32;
-    options.draft_vocab = 50;
-    options.seed = all.size() + 1;
-    std::replace(name.begin(), name.end(), '-', '_');
-    all.push_back({std::move(name), std::move(model), std::move(options)});
-  };
-  std::vector<std::string> types = preset_names();
-  types.push_back("eagle");
-  for (const std::string& type : types) add(type, "llama3", {.type = type});
-  // Targets with q and k norms, biases, adjacent pairs, unlike head sizes, ALiBi, unit head rows.
-  for (const char* model : {"qwen3", "qwen2", "gguf_linear", "llama_head80", "baichuan2_13b"}) {
-    add(fmt::format("clover2_on_{}", model), model, {.type = "clover2"});
-    add(fmt::format("eagle_on_{}", model), model, {.type = "eagle"});
-  }
-  const auto with = [&](const std::string& name, const auto& change) {
-    CloverConfig switches = preset_config("clover2", 4);
-    change(switches);
-    add(name, "llama3", {.type = "clover", .switches = switches});
-  };
-  with("mlp_block", [](CloverConfig& c) { c.block = BlockKind::kMlp; });
-  with("attention_block", [](CloverConfig& c) { c.block = BlockKind::kAttention; });
-  with("mlp_decoder", [](CloverConfig& c) { c.decoder = DecoderKind::kMlp; });
-  with("concat_decoder", [](CloverConfig& c) { c.decoder = DecoderKind::kConcat; });
-  with("input_norm", [](CloverConfig& c) { c.input_norm = true; });
-  with("block_before_decoder", [](CloverConfig& c) { c.decoder_first = false; });
-  with("separate_heads", [](CloverConfig& c) { c.shared_heads = false; });
-  with("unit_rows", [](CloverConfig& c) { c.embedding = EmbeddingKind::kNormalisedHeadRow; });
-  with("no_head_norm", [](CloverConfig& c) { c.head_norm = false; });
-  with("one_decoder_head", [](CloverConfig& c) { c.decoder_heads = 1; });
-  with("fc_alone", [](CloverConfig& c) {
-    c.decoder = DecoderKind::kNone;
-    c.decoder_first = false;
-  });
-  return all;
-}
-
-class TrainedFormulas : public ::testing::TestWithParam<Case> {};
+class TrainedFormulas : public ::testing::TestWithParam<TrainedCase> {};
 
 TEST_P(TrainedFormulas, ProbabilitiesAlongAChainEqualTheFormulas) {
-  const Case& test = GetParam();
+  const TrainedCase& test = GetParam();
   const Target target(test.model);
   // Without a norm on its input, EAGLE-1's features grow with every step; less noise bounds them.
   Package package =
@@ -100,7 +52,7 @@ TEST_P(TrainedFormulas, ProbabilitiesAlongAChainEqualTheFormulas) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Family, TrainedFormulas, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Family, TrainedFormulas, ::testing::ValuesIn(trained_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
