@@ -14,8 +14,8 @@
 namespace clover {
 namespace {
 
-constexpr int64_t kChunkRows = 64;  // their logits stay in the processor's caches
-constexpr double kLeast = 1e-30;    // below which a probability is not divided by
+constexpr int64_t kChunkRows = 256;  // enough for fast products; their logits take 8 MB
+constexpr double kLeast = 1e-30;     // below which a probability is not divided by
 
 at::Tensor product(const at::Tensor& x, const at::Tensor& w) {
   return at::linear(x.to(w.scalar_type()), w).to(x.scalar_type());
@@ -132,7 +132,7 @@ class LossPass {
   }
 
   at::Tensor against_text(const Chunk& c, at::Tensor& gradient) const {
-    const at::Tensor loss = -at::log(c.p.gather(1, c.truth).clamp_min(kLeast)) * c.known;
+    at::Tensor loss = -at::log(c.p.gather(1, c.truth).clamp_min(kLeast)) * c.known;
     gradient = c.p.scatter_add_(1, c.truth, -c.known);
     return loss;
   }
@@ -148,7 +148,7 @@ class LossPass {
       // log p = logit - log(sum(exp)), which the likeliest token tells without another pass of exp.
       const at::Tensor mass = q.sum(1, true);
       const at::Tensor lse = c.logits.amax(1, true) - at::log(c.p.amax(1, true));
-      const at::Tensor loss = mass * lse - (q * c.logits).sum(1, true);
+      at::Tensor loss = mass * lse - (q * c.logits).sum(1, true);
       gradient = c.p.mul_(mass).sub_(q);
       return loss;
     }
