@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   clover::add_eval(program, action);
   clover::add_distill(program, action);
   clover::add_speculator(program, action);
+  clover::add_train(program, action);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

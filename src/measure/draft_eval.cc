@@ -96,11 +96,16 @@ Json calibration_json(const Calibration& calibration) {
 Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                  const std::vector<Question>& questions, const DraftEvalOptions& options,
                  const std::function<void(int64_t, int64_t)>& report) {
+  return eval_drafts(model, tokenizer, render_prompts(questions, tokenizer), options, report);
+}
+
+Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
+                 const std::vector<Prompt>& prompts, const DraftEvalOptions& options,
+                 const std::function<void(int64_t, int64_t)>& report) {
   if (options.engine.speculators.empty())
     fail(ErrorCode::kInvalidArgument, "there is no speculator to judge");
-  if (options.nodes.empty() || questions.empty())
+  if (options.nodes.empty() || prompts.empty())
     fail(ErrorCode::kInvalidArgument, "needs at least one size of tree and one question");
-  const std::vector<Prompt> prompts = render_prompts(questions, tokenizer);
   Json trees = Json::array();
   Json calibration;
   for (size_t i = 0; i < options.nodes.size(); ++i) {

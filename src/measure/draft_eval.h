@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "measure/prompts.h"
 #include "measure/questions.h"
 
 namespace clover {
@@ -28,6 +29,11 @@ struct DraftEvalOptions {
 // Error(kInvalidArgument) without speculators, sizes or questions.
 Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                  const std::vector<Question>& questions, const DraftEvalOptions& options,
+                 const std::function<void(int64_t, int64_t)>& report);
+
+// The same for prompts as the model reads them.
+Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
+                 const std::vector<Prompt>& prompts, const DraftEvalOptions& options,
                  const std::function<void(int64_t, int64_t)>& report);
 
 }  // namespace clover

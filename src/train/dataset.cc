@@ -6,21 +6,33 @@
 #include "base/error.h"
 
 namespace clover {
+namespace {
 
-Dataset::Dataset(const std::vector<std::string>& folders) {
-  for (const std::string& folder : folders) open(folder);
+constexpr int64_t kAllShards = -1;
+
+}  // namespace
+
+Dataset::Dataset(const std::vector<std::string>& folders, const std::vector<int64_t>& shards) {
+  for (size_t i = 0; i < folders.size(); ++i)
+    open(folders[i], i < shards.size() ? shards[i] : kAllShards);
   if (index_.empty())
     fail(ErrorCode::kInvalidArgument, "{} holds no sample yet",
          folders.empty() ? "a list of no folders" : folders.front());
 }
 
-void Dataset::open(const std::string& folder) {
+void Dataset::open(const std::string& folder, int64_t shards) {
   const DistillSettings settings = read_manifest(folder);
   if (files_.empty()) settings_ = settings;
   if (settings.fingerprint != settings_.fingerprint || settings.vocab != settings_.vocab)
     fail(ErrorCode::kInvalidArgument, "{} was made by another target than the folders before it",
          folder);
-  for (const std::string& name : shard_names(folder)) {
+  std::vector<std::string> names = shard_names(folder);
+  if (shards != kAllShards && shards > std::ssize(names))
+    fail(ErrorCode::kCorrupt, "{} has {} shards where {} were read before", folder, names.size(),
+         shards);
+  if (shards != kAllShards) names.resize(static_cast<size_t>(shards));
+  shards_of_.push_back(std::ssize(names));
+  for (const std::string& name : names) {
     MappedFile file((std::filesystem::path(folder) / name).string());
     ShardView shard(file.bytes(), file.path());
     check_shard_digest(file.bytes(), file.path());

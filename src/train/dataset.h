@@ -18,10 +18,15 @@ class Dataset {
   // Checks every shard in full. Errors: kNotFound without a manifest, those of read_manifest() and
   // ShardView, kCorrupt for a wrong checksum, kInvalidArgument when the folders are of different
   // targets or hold no sample at all.
-  explicit Dataset(const std::vector<std::string>& folders);
+  // `shards` says how many of the first shards of every folder are read, of the first folders where
+  // there are fewer numbers; empty: all. kCorrupt when a folder has fewer.
+  explicit Dataset(const std::vector<std::string>& folders,
+                   const std::vector<int64_t>& shards = {});
 
   // Of the first folder; the target's fingerprint and vocabulary are the same in all.
   const DistillSettings& settings() const { return settings_; }
+  // Shards that are read, of every folder.
+  const std::vector<int64_t>& shards() const { return shards_of_; }
   DistilledCounts counts() const { return count_shards(entries_); }
   size_t size() const { return index_.size(); }
   DistilledSample sample(size_t i) const;
@@ -41,7 +46,7 @@ class Dataset {
   Shares shares() const;
 
  private:
-  void open(const std::string& folder);
+  void open(const std::string& folder, int64_t shards);
   struct Place {
     size_t shard;
     size_t sample;
@@ -51,6 +56,7 @@ class Dataset {
   std::vector<ShardView> shards_;
   std::vector<ShardEntry> entries_;
   std::vector<Place> index_;
+  std::vector<int64_t> shards_of_;
 };
 
 }  // namespace clover

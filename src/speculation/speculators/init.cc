@@ -2,6 +2,7 @@
 #include "speculation/speculators/init.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <span>
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int64_t kDefaultDraftVocab = 8192;
 constexpr int64_t kEagleHeads = 5;
-constexpr float kNoise = 0.01f;
 
 void append_floats(const MappedTensor& tensor, std::vector<float>& values) {
   const WeightView& view = tensor.view;
@@ -49,28 +49,35 @@ std::vector<float> layer_part(const LayerTensors& layer, std::string_view name) 
 
 class Initialiser {
  public:
-  Initialiser(const ModelTensors& tensors, uint64_t seed) : tensors_(tensors), seed_(seed) {}
+  Initialiser(const ModelTensors& tensors, const InitOptions& options)
+      : tensors_(tensors), options_(options) {}
 
   // `index` of the tensor in the package: every tensor has its own random stream.
   PackageTensor make(const TensorLayout& layout, uint64_t index) const {
     PackageTensor tensor{layout.name, layout.shape, {}};
-    const int64_t cols = layout.shape.back();
-    int64_t count = 1;
-    for (const int64_t extent : layout.shape) count *= extent;
-    if (layout.start == Start::kLayer) {
+    const Start start = start_of(layout);
+    if (start == Start::kLayer) {
       tensor.values = layer_part(tensors_.layers.back(), layout.name);
       return tensor;
     }
-    if (layout.start == Start::kFinalNorm) {
+    if (start == Start::kFinalNorm) {
       append_floats(tensors_.final_norm, tensor.values);
       return tensor;
     }
-    tensor.values.assign(static_cast<size_t>(count), layout.start == Start::kOne ? 1.0f : 0.0f);
-    if (layout.start != Start::kNoise && layout.start != Start::kIdentity) return tensor;
-    const uint64_t key = stream_key(seed_, index);
-    for (size_t i = 0; i < tensor.values.size(); ++i)
-      tensor.values[i] = kNoise * static_cast<float>(random_uniform(key, i));
-    if (layout.start == Start::kIdentity) {
+    const int64_t cols = layout.shape.back();
+    int64_t count = 1;
+    for (const int64_t extent : layout.shape) count *= extent;
+    tensor.values.assign(static_cast<size_t>(count), start == Start::kOne ? 1.0f : 0.0f);
+    const uint64_t key = stream_key(options_.seed, index);
+    if (start == Start::kNoise || start == Start::kIdentity) {
+      for (size_t i = 0; i < tensor.values.size(); ++i)
+        tensor.values[i] = options_.noise * static_cast<float>(random_uniform(key, i));
+    } else if (start == Start::kLayerNoise) {
+      const float reach = 1.0f / std::sqrt(static_cast<float>(cols));
+      for (size_t i = 0; i < tensor.values.size(); ++i)
+        tensor.values[i] = reach * (2 * static_cast<float>(random_uniform(key, i)) - 1);
+    }
+    if (start == Start::kIdentity) {
       for (int64_t row = 0; row < layout.shape.front(); ++row)
         tensor.values[static_cast<size_t>(row * cols + row)] += 1.0f;
     }
@@ -78,8 +85,18 @@ class Initialiser {
   }
 
  private:
+  // How a tensor begins with these options.
+  Start start_of(const TensorLayout& layout) const {
+    if (!options_.fresh_layers) return layout.start;
+    if (layout.start == Start::kFinalNorm)
+      return layout.name.ends_with("head_norm.weight") ? Start::kFinalNorm : Start::kOne;
+    if (layout.start != Start::kLayer) return layout.start;
+    if (layout.shape.size() == 2) return Start::kLayerNoise;
+    return layout.name.ends_with(".bias") ? Start::kZero : Start::kOne;
+  }
+
   const ModelTensors& tensors_;
-  uint64_t seed_;
+  const InitOptions& options_;
 };
 
 std::vector<int32_t> choose_tokens(const InitOptions& options, int64_t vocab) {
@@ -119,6 +136,8 @@ CloverConfig choose_switches(const InitOptions& options, const ModelConfig& mode
 }  // namespace
 
 Package init_package(const Checkpoint& target, const InitOptions& options) {
+  if (!(options.noise >= 0 && options.noise <= 1))
+    fail(ErrorCode::kInvalidArgument, "the noise must be from 0 to 1, not {}", options.noise);
   const ModelConfig model = read_model_config(target);
   const ModelTensors tensors = map_tensors(target, model);
   Package package;
@@ -130,7 +149,7 @@ Package init_package(const Checkpoint& target, const InitOptions& options) {
   package.d2t = choose_tokens(options, model.vocab);
   package.config.draft_vocab = static_cast<int64_t>(package.d2t.size());
   if (package.config.draft_vocab == model.vocab) package.d2t.clear();
-  const Initialiser initialiser(tensors, options.seed);
+  const Initialiser initialiser(tensors, options);
   for (const TensorLayout& layout : package_layout(package.config, model)) {
     if (layout.shape.size() == 2 && layout.shape.back() % block_elements(options.weights) != 0)
       fail(ErrorCode::kUnsupported,

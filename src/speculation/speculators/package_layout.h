@@ -16,9 +16,10 @@ enum class Start {
   kZero,
   kOne,
   kNoise,
-  kIdentity,   // [I | 0] + noise
-  kFinalNorm,  // the target's final norm
-  kLayer,      // the target's last layer, the part that the name ends with
+  kIdentity,    // [I | 0] + noise
+  kFinalNorm,   // the target's final norm
+  kLayer,       // the target's last layer, the part that the name ends with
+  kLayerNoise,  // uniform in (-1, 1) / sqrt(inputs), instead of kLayer
 };
 
 struct TensorLayout {

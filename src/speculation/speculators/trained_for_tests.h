@@ -35,6 +35,9 @@ struct Target {
     checkpoint = open_checkpoint(name.starts_with("gguf_") ? path + ".gguf" : path);
     model = Model::load(*checkpoint, make_cpu_backend({.threads = threads, .isa = "auto"}));
   }
+  explicit Target(std::unique_ptr<Checkpoint> opened, int threads = 2)
+      : checkpoint(std::move(opened)),
+        model(Model::load(*checkpoint, make_cpu_backend({.threads = threads, .isa = "auto"}))) {}
 };
 
 inline std::vector<int32_t> random_tokens(uint64_t seed, int64_t count, int64_t vocab) {
