@@ -69,7 +69,7 @@ class TorchParity : public ::testing::TestWithParam<std::string> {
   TorchParity() : file_(open_tiny(GetParam())), decoded_(*file_) {
     // Quantised weights would have the native backend round its activations to 8 bits.
     decoded_.to_float32();
-    torch_ = Model::load(decoded_, make_torch_backend({.threads = 2}));
+    torch_ = Model::load(decoded_, make_torch_backend({.threads = 1}));
     native_ = Model::load(decoded_, backend_for("auto"));
   }
 
@@ -117,7 +117,7 @@ TEST_P(TorchDrafts, EqualTheNativeBackends) {
   const TrainedCase& test = GetParam();
   const Target native(test.model);
   Target torch(test.model);
-  torch.model = Model::load(*torch.checkpoint, make_torch_backend({.threads = 2}));
+  torch.model = Model::load(*torch.checkpoint, make_torch_backend({.threads = 1}));
   const Package package =
       shaken_package(native, test.options, test.options.type == "eagle" ? 0.02f : 0.1f);
   const auto probabilities = [&](const Target& target) {

@@ -36,7 +36,7 @@ void expect_near(std::span<const float> got, std::span<const float> want, float 
 
 class TorchBackendTest : public ::testing::Test {
  protected:
-  const std::shared_ptr<Backend> torch_ = make_torch_backend({.threads = 2});
+  const std::shared_ptr<Backend> torch_ = make_torch_backend({.threads = 1});
   const std::shared_ptr<Backend> native_ = make_cpu_backend({.threads = 1, .isa = "reference"});
   Random random_{1};
 

@@ -36,7 +36,7 @@ struct TrainingTarget {
   explicit TrainingTarget(const std::string& name, DType type = DType::kF32)
       : native(name),
         frame(Model::load_frame(*native.checkpoint,
-                                make_torch_backend({.threads = 2, .type = type}))) {}
+                                make_torch_backend({.threads = 1, .type = type}))) {}
   Trainable trainable(const Package& package) const { return {package, *native.checkpoint, frame}; }
 };
 
