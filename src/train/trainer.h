@@ -55,12 +55,12 @@ struct TrainProgress {
 
 struct TrainHooks {
   // After every step and before longer pauses; false: save and stop.
-  std::function<bool(const TrainProgress&)> report;
+  std::function<bool(const TrainProgress&)> report = {};
   // How good a package is at drafting the answers to prompts, by figures with names; the first
   // decides which package is kept as best. Without it, or without held-out prompts, none is.
   std::function<Json(const std::string& package, const std::vector<std::vector<TokenId>>& prompts)>
-      evaluate;
-  std::function<void(const std::string&)> note;  // a line for people
+      evaluate = {};
+  std::function<void(const std::string&)> note = {};  // a line for people
 };
 
 // What a run is for. `model` has been loaded from `checkpoint`.

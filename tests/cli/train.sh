@@ -19,7 +19,7 @@ if [ ! -x "$(dirname "$clover")/clover-torch" ]; then
 fi
 
 train=(train -m "$m" -t 1 --data "$work/data" --draft-vocab 96 --held-out 0.2 --batch-tokens 512
-  --eval-prompts 4 --eval-tokens 16 --eval-trees 4 --rate 0.003)
+  --eval-prompts 4 --eval-tokens 16 --eval-trees 4 --rate 0.003 --max-tokens 1000000)
 field() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" "$2" | head -n 1; }
 weights() { sha256sum <"$1/last/model.safetensors"; }
 
@@ -65,9 +65,7 @@ has "after Ctrl-C" "$work/err" 'with --resume goes on'
 expect 0 "drafts 96 tokens|goes on at step" "${train[@]}" --out "$work/stopped" --max-steps 1 --resume
 
 # Errors.
-expect 1 'other settings: recipe/rate \(0.003 there, 0.5 here\)' "${train[@]}" --rate 0.5 --out "$work/run" --resume --quiet
-expect 1 'was written by another target' train -m "$source_dir/tests/data/tiny/gguf_llama_q8_0.gguf" \
-  --data "$work/data" --out "$work/x" --quiet
+expect 1 'other settings: recipe/decay \(0.7 there, 0.5 here\)' "${train[@]}" --decay 0.5 --out "$work/run" --resume --quiet
 expect 1 'no file .*manifest.json' "${train[@]}" --data "$work/none" --out "$work/x" --quiet
 expect 1 'none of the .* texts has a token of an answer' "${train[@]}" --max-length 4 --out "$work/x" --quiet
 expect 2 'data' train -m "$m" --out "$work/x"

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/digest.h"
 #include "checkpoint/writer.h"
 #include "model/fingerprint.h"
 #include "speculation/speculators/clover.h"
@@ -155,8 +156,9 @@ void write_package(const std::string& path, const Package& package) {
                      std::as_bytes(std::span(package.d2t))});
   const TemporaryFolder folder(target);
   write_safetensors((folder.path() / "model.safetensors").string(), infos, {});
-  write_file((folder.path() / kConfig).string(),
-             package_config_json(package.config).dump(2) + "\n");
+  PackageConfig config = package.config;
+  config.d2t_sha256 = package.d2t.empty() ? "" : sha256_hex(std::as_bytes(std::span(package.d2t)));
+  write_file((folder.path() / kConfig).string(), package_config_json(config).dump(2) + "\n");
   sync_folder(folder.path());
   put_in_place(folder.path(), target);
   sync_folder(target.has_parent_path() ? target.parent_path() : fs::path("."));

@@ -128,6 +128,7 @@ PackageConfig parse_package_config(const Json& json, const std::string& name) {
   if (!config.eagle()) config.clover = parse_switches(source);
   config.clover.heads = source.int_in("heads", 1, 64);
   config.draft_vocab = source.int_in("draft_vocab_size", 1, config.verifier.vocab);
+  config.d2t_sha256 = source.find_string("d2t_sha256").value_or("");
   config.weights = read_word(source, "weights", kWeights);
   if (const Json* training = source.find("training")) config.training = *training;
   if (config.eagle()) return config;
@@ -158,6 +159,7 @@ Json package_config_json(const PackageConfig& config) {
     json["input_norm"] = c.input_norm;
     json["head_norm"] = c.head_norm;
   }
+  if (!config.d2t_sha256.empty()) json["d2t_sha256"] = config.d2t_sha256;
   const Verifier& v = config.verifier;
   json["verifier"] = {{"name", v.name},          {"fingerprint", v.fingerprint},
                       {"hidden_size", v.hidden}, {"num_layers", v.layers},

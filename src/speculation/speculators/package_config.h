@@ -26,6 +26,7 @@ struct PackageConfig {
   std::string type;     // a preset's name, "clover" for other switches, or "eagle"
   CloverConfig clover;  // of an EAGLE package only `heads`
   int64_t draft_vocab = 0;
+  std::string d2t_sha256;        // of the ids as int32, little-endian; empty: not given
   DType weights = DType::kQ8_0;  // how matrices are held while running: Q8_0, Q4_1, BF16 or F32
   Verifier verifier;
   Json training = Json::object();  // a summary for people, kept as it is

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/digest.h"
 #include "checkpoint/names.h"
 #include "model/weights.h"
 #include "tensor/quant.h"
@@ -117,6 +118,10 @@ std::vector<int32_t> PackageFiles::draft_tokens() const {
       fail(ErrorCode::kCorrupt, "{}: d2t names token {} twice", path(), id);
     ids.push_back(static_cast<int32_t>(id));
   }
+  if (!config_.d2t_sha256.empty() &&
+      config_.d2t_sha256 != sha256_hex(std::as_bytes(std::span(ids))))
+    fail(ErrorCode::kCorrupt, "{}: d2t is not the one that d2t_sha256 of the configuration names",
+         path());
   return ids;
 }
 

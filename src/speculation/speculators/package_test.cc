@@ -49,7 +49,9 @@ TEST(Package, EveryPresetIsWrittenAndReadWithEqualSettings) {
     const Folder folder;
     write_package(folder / "p", package);
     EXPECT_TRUE(is_package(folder / "p"));
-    const PackageConfig read = read_package_config(folder / "p");
+    PackageConfig read = read_package_config(folder / "p");
+    EXPECT_EQ(read.d2t_sha256.size(), 64u);
+    read.d2t_sha256.clear();  // made by writing
     EXPECT_EQ(package_config_json(read), package_config_json(package.config)) << type;
     const auto speculator =
         open_package(folder / "p", *tiny().checkpoint, tiny().model)(host_of(tiny()));
@@ -160,6 +162,16 @@ TEST(Package, H12DraftVocabularyIsCheckedAndTranslates) {
   EXPECT_TRUE(says(refusal(package), "d2t"));
   package.d2t.clear();
   EXPECT_TRUE(says(refusal(package), "d2t"));
+  // A map that belongs to another package.
+  const Folder folder;
+  write_package(folder / "a", tiny_package());
+  package = tiny_package();
+  std::swap(package.d2t[0], package.d2t[1]);
+  write_package(folder / "b", package);
+  std::filesystem::copy_file(folder / "b/model.safetensors", folder / "a/model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto open = [&] { open_package(folder / "a", *tiny().checkpoint, tiny().model); };
+  EXPECT_TRUE(says(error_of(open), "d2t_sha256"));
   // Any order of any tokens gives those tokens the probabilities that they have among each other.
   const Script script(tiny(), random_tokens(3, 30, 64), 0);
   const auto draft = [&](const Package& p) {
@@ -349,6 +361,29 @@ TEST(Init, StartsAsThePapersDo) {
   dequantise(down.type, down.data, down.rows * down.cols, want.data());
   EXPECT_EQ(tensor(package, "block.0.down.weight").values, want);
   EXPECT_EQ(tensor(package, "block.1.down.weight").values, want);
+}
+
+TEST(Init, FreshLayersAndExactIdentitiesOnRequest) {
+  InitOptions options = {.type = "clover2", .draft_vocab = 40, .seed = 5};
+  options.noise = 0;
+  options.fresh_layers = true;
+  Package package = init_package(*tiny().checkpoint, options);
+  const std::vector<float>& q = tensor(package, "steps.0.decoder.q.weight").values;
+  for (size_t i = 0; i < q.size(); ++i) EXPECT_EQ(q[i], i / 64 == i % 64 ? 1.0f : 0.0f);
+  for (const char* name : {"block.0.attention_norm.weight", "block_norm.weight"})
+    for (const float x : tensor(package, name).values) EXPECT_EQ(x, 1.0f) << name;
+  double square = 0;
+  const std::vector<float>& layer = tensor(package, "block.1.qkv.weight").values;
+  for (const float x : layer) {
+    EXPECT_LE(std::abs(x), 0.125f);  // 1 / sqrt(64)
+    square += x * x;
+  }
+  EXPECT_NEAR(square / static_cast<double>(layer.size()), 1.0 / 64 / 3, 1e-3);
+  options.fresh_layers = false;
+  Package copied = init_package(*tiny().checkpoint, options);
+  EXPECT_NE(tensor(copied, "block.1.qkv.weight").values, layer);
+  EXPECT_EQ(tensor(copied, "steps.0.head_norm.weight").values,
+            tensor(package, "steps.0.head_norm.weight").values);
 }
 
 TEST(Init, RefusesOptionsThatCannotBe) {
