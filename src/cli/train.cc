@@ -125,6 +125,7 @@ class Judge {
 
   Json figures(const std::string& package, const std::vector<std::vector<TokenId>>& ids) const {
     std::vector<Prompt> prompts;
+    prompts.reserve(ids.size());
     for (const std::vector<TokenId>& prompt : ids) prompts.push_back({"", prompt});
     const SpeculatorFactory head = open_package(package, checkpoint_, session_.model);
     std::vector<SpeculatorFactory> mixed =
