@@ -52,6 +52,7 @@ SavedRun parse_run(const SafetensorsFile& file, const std::string& path) {
 void save_state(const std::string& path, const RunPosition& position, const Json& settings,
                 std::span<const StateTensor> tensors) {
   std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
   for (const StateTensor& tensor : tensors)
     infos.push_back({tensor.name, DType::kF32, tensor.shape, std::as_bytes(tensor.values)});
   const Json run = {{"position", position_json(position)}, {"settings", settings}};

@@ -126,6 +126,7 @@ std::vector<HeadSums> Objective::run(const TrainingBatch& batch,
     s.counted = sum(rows.counted);
     const double share = weight * static_cast<double>(s.rows) / static_cast<double>(step_rows[j]) /
                          static_cast<double>(std::max<int64_t>(s.counted, 1));
+    rows.targets.weights.reserve(rows.counted.size());
     for (const uint8_t counted : rows.counted)
       rows.targets.weights.push_back(counted != 0 ? static_cast<float>(share * recipe_.token_weight)
                                                   : 0.0f);

@@ -14,6 +14,8 @@ AdamW::AdamW(std::vector<at::Tensor> parameters, const Recipe& recipe)
       decay_(recipe.weight_decay),
       clip_value_(recipe.clip_value),
       clip_norm_(recipe.clip_norm) {
+  first_.reserve(parameters_.size());
+  second_.reserve(parameters_.size());
   for (const at::Tensor& parameter : parameters_) {
     first_.push_back(at::zeros_like(parameter, at::TensorOptions().requires_grad(false)));
     second_.push_back(at::zeros_like(parameter, at::TensorOptions().requires_grad(false)));

@@ -41,6 +41,7 @@ TrainingBatch to_torch(TextRows rows, int64_t hidden) {
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> values;
+  values.reserve(parameters.size());
   for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
   return values;
 }
@@ -267,6 +268,7 @@ std::vector<TextBatch> Trainer::next_batches() {
 std::vector<HeadSums> Trainer::learn(const std::vector<TextBatch>& batches) {
   const int64_t heads = speculator_->heads();
   std::vector<TrainingBatch> rows;
+  rows.reserve(batches.size());
   std::vector<int64_t> step_rows(static_cast<size_t>(heads));
   for (const TextBatch& texts : batches) {
     rows.push_back(to_torch(source_->load(texts), target_.model->config().hidden));
