@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "cli/torch_build.h"
 #include "cli/verbs.h"
 
 namespace {
@@ -20,6 +21,21 @@ int report(std::string message) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   std::fprintf(stderr, "clover: %s\n", message.c_str());
   return kFailed;
+}
+
+// Whether a verb, or one inside it, was told to compute with libtorch.
+bool asks_for_torch(const CLI::App& program) {
+  const auto says = [](const CLI::App& verb, const char* name, const auto& is_torch) {
+    const CLI::Option* option = verb.get_option_no_throw(name);
+    return option && option->count() > 0 && is_torch(option->as<std::string>());
+  };
+  for (const CLI::App* verb : program.get_subcommands()) {
+    if (says(*verb, "--device", [](const std::string& device) { return device != "cpu"; }) ||
+        says(*verb, "--isa", [](const std::string& isa) { return isa == "torch"; }) ||
+        asks_for_torch(*verb))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ int main(int argc, char** argv) {
     return kUsage;
   }
   try {
+    if (asks_for_torch(program) && !clover::torch_is_linked()) clover::restart_with_torch();
     return action();
   } catch (const std::bad_alloc&) {
     return report("out of memory");

@@ -57,13 +57,14 @@ void add_engine_options(CLI::App& verb, CommonOptions& options) {
                   "threads (default 0: the cores that this process is granted)", 0, kMaxThreads);
   add_number<int64_t>(verb, "-c,--context", options.context,
                       "tokens of prompt and answer together (default 0: the model's own)", 0);
-  verb.add_option("--device", options.device, "cpu or cuda (default cpu)")
+  verb.add_option("--device", options.device, "cpu, or cuda through libtorch (default cpu)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   verb.add_option("--isa", options.isa,
-                  "instruction set: auto, avx512, avx2 or reference (default auto)")
+                  "instruction set: auto, avx512, avx2 or reference; or torch: libtorch's kernels "
+                  "(default auto)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "avx512", "avx2", "reference"}));
+      ->check(CLI::IsMember({"auto", "avx512", "avx2", "reference", "torch"}));
   verb.add_option("--kv-type", options.kv_type, "keys and values as f16 or f32 (default f16)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"f16", "f32"}));

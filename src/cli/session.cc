@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/torch_build.h"
 
 namespace clover {
 namespace {
@@ -32,9 +33,8 @@ std::string model_path(const CommonOptions& options) {
 }
 
 std::shared_ptr<Backend> make_backend(const CommonOptions& options) {
-  if (options.device != "cpu")
-    fail(ErrorCode::kUnsupported, "--device {}: this program was built for the CPU only",
-         options.device);
+  if (options.device != "cpu" || options.isa == "torch")
+    return make_linked_torch_backend(options.device, options.threads);
   return make_cpu_backend({options.threads, options.isa});
 }
 

@@ -54,7 +54,7 @@ expect 2 '--logprobs' generate -p a --json x --logprobs 21
 for tree in "" 0 257 chain chain0 fixed fast 4x; do expect 2 '--tree' generate -p a --tree "$tree"; done
 
 # Files.
-expect 1 'built for the CPU only' generate -m "$work/none.gguf" -p a --device cuda
+expect 1 'libtorch' generate -m "$work/none.gguf" -p a --device cuda
 expect 1 'none\.gguf' generate -m "$work/none.gguf" -p a
 expect 1 'none\.gguf' info -m "$work/none.gguf"
 expect 1 'none\.gguf' tokenize -m "$work/none.gguf" -p a

@@ -269,6 +269,7 @@ TEST_F(TorchBackendTest, MeasuresTheMachine) {
   const MachinePeak peak = torch_->measure_peak(8 << 20);
   EXPECT_GT(peak.read_gbytes_per_s, 0.0);
   EXPECT_GT(peak.float_gmac_per_s, 0.0);
+  EXPECT_GT(peak.int8_gmac_per_s, 0.0);
 }
 
 }  // namespace
