@@ -186,6 +186,24 @@ TEST_F(State, a_full_disk_keeps_the_state_before) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), fs::directory_iterator()), 1);
 }
 
+TEST(RunsFolder, is_for_one_process_and_cleared_of_what_a_killed_one_left) {
+  const ScratchFolder scratch;
+  const std::string path = scratch / "a/run";
+  fs::create_directories(path + "/.last.x1y2z3");
+  fs::create_directories(path + "/last");
+  write_file(path + "/.last.x1y2z3/model.safetensors", "part");
+  write_file(path + "/state.safetensors.77-0.tmp", "part");
+  write_file(path + "/state.safetensors", "whole");
+  const RunFolder folder(path);
+  EXPECT_FALSE(fs::exists(path + "/.last.x1y2z3"));
+  EXPECT_FALSE(fs::exists(path + "/state.safetensors.77-0.tmp"));
+  EXPECT_TRUE(fs::exists(path + "/last"));
+  EXPECT_EQ(bytes_of(path + "/state.safetensors"), "whole");
+  EXPECT_THAT(error_text([&] { const RunFolder again(path); }, ErrorCode::kInvalidArgument),
+              HasSubstr("another process trains in"));
+  error_text([&] { const RunFolder below(path + "/state.safetensors/x"); }, ErrorCode::kIo);
+}
+
 TEST(Settings, every_difference_is_named) {
   const Json saved = {{"recipe", {{"rate", 0.1}, {"decay", 0.7}}}, {"data", {"a"}}, {"old", 1}};
   check_settings(saved, saved, "run");

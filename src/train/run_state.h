@@ -46,6 +46,21 @@ SavedRun read_state(const std::string& path);
 // by name; a position that does not parse).
 void load_state(const std::string& path, std::span<const StateTensor> tensors);
 
+// A run's folder while one process trains there. Removes what a killed one left half written: files
+// named ….tmp and folders of packages that were not put in place.
+class RunFolder {
+ public:
+  // Makes the folder where it is missing. Error(kIo) when that cannot be done, kInvalidArgument
+  // when another process trains there.
+  explicit RunFolder(const std::string& path);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+ private:
+  int lock_ = -1;
+};
+
 // Error(kInvalidArgument) naming every setting in which the two differ.
 void check_settings(const Json& saved, const Json& wanted, const std::string& folder);
 

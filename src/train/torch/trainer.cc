@@ -97,6 +97,7 @@ class Trainer {
 
   const TrainOptions& options_;
   const TrainHooks& hooks_;
+  RunFolder folder_;
   TrainTarget target_;
   std::string fingerprint_;
   Json settings_;
@@ -119,10 +120,10 @@ class Trainer {
 Trainer::Trainer(const TrainOptions& options, const TrainTarget& target, const TrainHooks& hooks)
     : options_(options),
       hooks_(hooks),
+      folder_(options.out),
       target_(target),
       fingerprint_(model_fingerprint(target.checkpoint)) {
   validate(options.recipe);
-  fs::create_directories(options.out);
   const bool there = fs::exists(file(kStateFile));
   if (there && !options.resume)
     fail(ErrorCode::kInvalidArgument, "{} holds a run already; --resume goes on with it",
