@@ -13,7 +13,6 @@
 #include "cli/verbs.h"
 #include "measure/decode_bench.h"
 #include "measure/kernel_bench.h"
-#include "measure/questions.h"
 #include "measure/wrong_speculator.h"
 
 namespace clover {
@@ -27,7 +26,7 @@ struct KernelVerb {
 struct DecodeVerb {
   CommonOptions common;
   DecodeBenchOptions bench;
-  std::string questions;
+  QuestionOptions questions;
   std::vector<std::string> methods = {"none", kDefaultSpeculators};
 };
 
@@ -50,8 +49,7 @@ DecodeMethod parse_method(const std::string& text, const SpeculatorTarget& targe
 
 void finish(const CommonOptions& common, const Session& session, Json result) {
   if (common.json.empty()) return;
-  result["machine"] = machine_json(session);
-  result["model"] = model_json(session);
+  add_origin(result, session);
   write_json(common.json, result);
 }
 
@@ -86,7 +84,7 @@ std::string tails(const Json& t) {
 }
 
 int run_decode(const DecodeVerb& verb) {
-  const std::vector<Question> questions = read_questions(verb.questions);
+  const std::vector<Question> questions = open_questions(verb.questions);
   const Session session = open_session(verb.common);
   DecodeBenchOptions bench = verb.bench;
   bench.methods.clear();
@@ -94,10 +92,10 @@ int run_decode(const DecodeVerb& verb) {
     bench.methods.push_back(parse_method(method, speculator_target(verb.common, session)));
   bench.engine = engine_options(verb.common);
   ProgressBar bar("measuring", verb.common.quiet);
-  const Json result = bench_decode(
-      session.model, *session.tokenizer, questions, bench, [&](int64_t done, int64_t all) {
-        bar.update(static_cast<double>(done) / static_cast<double>(all));
-      });
+  Json result = bench_decode(session.model, *session.tokenizer, questions, bench,
+                             [&](int64_t done, int64_t all) {
+                               bar.update(static_cast<double>(done) / static_cast<double>(all));
+                             });
   bar.clear();
   std::string text =
       "| method | batch | category | tokens/s [min-max] | over none | extra/step | TTFT ms "
@@ -132,6 +130,7 @@ int run_decode(const DecodeVerb& verb) {
                         r["category"].get<std::string>());
   }
   std::fputs(text.c_str(), stdout);
+  result["options"]["question_set"] = questions_json(verb.questions);
   finish(verb.common, session, result);
   return other_texts == 0 ? 0 : 1;
 }
@@ -163,10 +162,7 @@ void add_decode(CLI::App& bench, Action& action) {
   add_json_option(verb, options->common);
   add_quiet_option(verb, options->common);
   DecodeBenchOptions& b = options->bench;
-  verb.add_option("--questions", options->questions,
-                  "JSON lines with turns (as Spec-Bench) or prompt")
-      ->required()
-      ->type_name("FILE");
+  add_question_options(verb, options->questions);
   verb.add_option("--methods", options->methods,
                   "what drafts, as -s, each with @TREE if not auto; wrong: the worst case "
                   "(default none,default)")

@@ -19,7 +19,7 @@ namespace {
 struct EvalVerb {
   CommonOptions common;
   DraftEvalOptions eval;
-  std::string questions;
+  QuestionOptions questions;
   std::string speculators = kDefaultSpeculators;
 };
 
@@ -52,7 +52,7 @@ std::string table(const Json& result) {
 }
 
 int eval(const EvalVerb& verb) {
-  const std::vector<Question> questions = read_questions(verb.questions);
+  const std::vector<Question> questions = open_questions(verb.questions);
   check_speculators(verb.speculators);
   const Session session = open_session(verb.common);
   DraftEvalOptions options = verb.eval;
@@ -69,8 +69,8 @@ int eval(const EvalVerb& verb) {
   std::fputs(table(result).c_str(), stdout);
   if (verb.common.json.empty()) return 0;
   result["speculator"] = speculators;
-  result["machine"] = machine_json(session);
-  result["model"] = model_json(session);
+  result["options"]["question_set"] = questions_json(verb.questions);
+  add_origin(result, session);
   write_json(verb.common.json, result);
   return 0;
 }
@@ -85,10 +85,7 @@ void add_eval(CLI::App& program, Action& action) {
   verb.add_option("-s,--speculator", options->speculators,
                   "what drafts, as for generate and with its default")
       ->type_name("NAME|PATH");
-  verb.add_option("--questions", options->questions,
-                  "JSON lines with turns (as Spec-Bench) or prompt")
-      ->required()
-      ->type_name("FILE");
+  add_question_options(verb, options->questions);
   verb.add_option("--nodes", options->eval.nodes, "sizes of tree, separated by commas")
       ->delimiter(',')
       ->type_name("N,…");

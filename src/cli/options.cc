@@ -79,6 +79,15 @@ void add_quiet_option(CLI::App& verb, CommonOptions& options) {
   verb.add_flag("--quiet", options.quiet, "no progress, no statistics");
 }
 
+void add_question_options(CLI::App& verb, QuestionOptions& options) {
+  verb.add_option("--questions", options.path,
+                  "JSON lines with turns (as Spec-Bench) or prompt: a file, or a folder of them "
+                  "(default: bench/questions)")
+      ->type_name("PATH");
+  add_number<int64_t>(verb, "--per-category", options.per_category,
+                      "only the first N questions of each category (default 0: all)", 0);
+}
+
 void add_sampling_options(CLI::App& verb, SamplingParams& sampling) {
   add_float(verb, "--temp", sampling.temperature, "temperature (default 0: the likeliest token)",
             sampling);

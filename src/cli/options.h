@@ -31,6 +31,13 @@ void add_engine_options(CLI::App& verb, CommonOptions& options);  // -t -c --dev
 CLI::Option* add_json_option(CLI::App& verb, CommonOptions& options);
 void add_quiet_option(CLI::App& verb, CommonOptions& options);
 
+// Which questions a measurement asks.
+struct QuestionOptions {
+  std::string path;          // empty: the repository's own under bench/questions
+  int64_t per_category = 0;  // 0: all
+};
+void add_question_options(CLI::App& verb, QuestionOptions& options);
+
 // --seed and the sampling parameters; they are range-checked while parsing, except that the ids of
 // --logit-bias need a vocabulary.
 void add_sampling_options(CLI::App& verb, SamplingParams& sampling);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/session.h"
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -11,22 +12,29 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/commit.h"
 #include "cli/torch_build.h"
 
 namespace clover {
 namespace {
 
 constexpr const char* kDefaultModel = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+constexpr const char* kQuestions = "bench/questions";
 
 }  // namespace
 
+std::string repository_path(const std::string& relative) {
+  std::error_code ignored;
+  if (std::filesystem::exists(relative, ignored)) return relative;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto beside = program.parent_path().parent_path() / relative;
+  return std::filesystem::exists(beside, ignored) ? beside.string() : "";
+}
+
 std::string model_path(const CommonOptions& options) {
   if (!options.model.empty()) return options.model;
-  std::error_code ignored;
-  if (std::filesystem::exists(kDefaultModel, ignored)) return kDefaultModel;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const auto beside = program.parent_path().parent_path() / kDefaultModel;
-  if (std::filesystem::exists(beside, ignored)) return beside.string();
+  std::string path = repository_path(kDefaultModel);
+  if (!path.empty()) return path;
   fail(ErrorCode::kNotFound,
        "no model: name one with -m, or run scripts/demo.sh, which fetches the default {}",
        kDefaultModel);
@@ -77,6 +85,32 @@ Session open_session(const CommonOptions& options, const SpeculationOptions& spe
   session.engine = std::make_unique<Engine>(session.model, *session.tokenizer, engine);
   session.load_ms = ms_since(begin);
   return session;
+}
+
+std::vector<Question> open_questions(const QuestionOptions& options) {
+  const std::string path = options.path.empty() ? repository_path(kQuestions) : options.path;
+  if (path.empty())
+    fail(ErrorCode::kNotFound, "no questions: name a file or folder of them with --questions");
+  return first_of_each_category(read_questions(path), options.per_category);
+}
+
+Json questions_json(const QuestionOptions& options) {
+  const std::filesystem::path path = options.path.empty() ? kQuestions : options.path;
+  // A path may end in '/'.
+  const auto name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return {{"set", name.string()}, {"per_category", options.per_category}};
+}
+
+void add_origin(Json& result, const Session& session) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  result["date"] = date;
+  result["commit"] = build_commit();
+  result["machine"] = machine_json(session);
+  result["model"] = model_json(session);
 }
 
 std::string cpu_name() {

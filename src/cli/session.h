@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/speculators.h"
 #include "engine/engine.h"
+#include "measure/questions.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 
@@ -28,6 +29,10 @@ struct Session {
   double load_ms = 0;       // from opening the files to an engine that is ready
 };
 
+// A file or folder of the repository, relative to the working folder or, if it isn't there, beside
+// the folder of the program; "" where neither has it.
+std::string repository_path(const std::string& relative);
+
 // Path of the model that the options name: as given, or the default model under models/ in the
 // working folder or beside the folder of the program. Error(kNotFound) when there is none.
 std::string model_path(const CommonOptions& options);
@@ -44,6 +49,15 @@ Session open_session(const CommonOptions& options, const SpeculationOptions& spe
 EngineOptions engine_options(const CommonOptions& options);
 // What speculators for the session's model are opened with.
 SpeculatorTarget speculator_target(const CommonOptions& options, const Session& session);
+
+// The questions that the options name. Errors as read_questions().
+std::vector<Question> open_questions(const QuestionOptions& options);
+
+// Which questions they were, for a result file: {"set", "per_category"}.
+Json questions_json(const QuestionOptions& options);
+
+// Adds to a result what says where it comes from: date, commit, machine and model.
+void add_origin(Json& result, const Session& session);
 
 // The parts of a result file that every verb has: {cpu, isa, threads} and {name, sha256}. Hashing
 // reads the whole model.

@@ -117,7 +117,13 @@ Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tok
     calibration = calibration_json(engine.drafter()->calibration());
     if (report) report(static_cast<int64_t>(i) + 1, std::ssize(options.nodes));
   }
-  return {{"trees", std::move(trees)}, {"calibration", std::move(calibration)}};
+  return {{"trees", std::move(trees)},
+          {"calibration", std::move(calibration)},
+          {"options",
+           {{"max_tokens", options.max_tokens},
+            {"questions", prompts.size()},
+            {"temperature", options.sampling.temperature},
+            {"seed", options.sampling.seed}}}};
 }
 
 }  // namespace clover

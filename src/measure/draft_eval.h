@@ -24,9 +24,9 @@ struct DraftEvalOptions {
 // How good drafts are, whatever they cost: generates answers with trees of fixed sizes and counts.
 // Every size starts with speculators that have seen nothing. Returns {"trees": [{nodes,
 // extra_tokens_per_step, drafted_per_step, acceptance_rate, per_depth[], by_category{}}],
-// "calibration": [{low, high, count, predicted, observed}]}; the calibration is that of the largest
-// tree: what the planner predicted for candidates and how many of them were right.
-// Error(kInvalidArgument) without speculators, sizes or questions.
+// "calibration": [{low, high, count, predicted, observed}], "options": {…}}; the calibration is
+// that of the largest tree: what the planner predicted for candidates and how many of them were
+// right. Error(kInvalidArgument) without speculators, sizes or questions.
 Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                  const std::vector<Question>& questions, const DraftEvalOptions& options,
                  const std::function<void(int64_t, int64_t)>& report);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/questions.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <map>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -34,9 +39,7 @@ Question parse_question(const Json& line, const std::string& where) {
   return question;
 }
 
-}  // namespace
-
-std::vector<Question> read_questions(const std::string& path) {
+std::vector<Question> read_file(const std::string& path) {
   std::ifstream in(path);
   if (!in) fail(ErrorCode::kNotFound, "cannot read the question file {}", path);
   std::vector<Question> questions;
@@ -47,6 +50,30 @@ std::vector<Question> read_questions(const std::string& path) {
     questions.push_back(parse_question(parse_json(line, where), where));
   }
   if (questions.empty()) fail(ErrorCode::kCorrupt, "{} holds no question", path);
+  return questions;
+}
+
+}  // namespace
+
+std::vector<Question> read_questions(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return read_file(path);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
+  if (error) fail(ErrorCode::kIo, "cannot read the folder {}: {}", path, error.message());
+  if (files.empty()) fail(ErrorCode::kNotFound, "the folder {} holds no .jsonl file", path);
+  std::sort(files.begin(), files.end());
+  std::vector<Question> questions;
+  for (const std::string& file : files)
+    for (Question& question : read_file(file)) questions.push_back(std::move(question));
+  return questions;
+}
+
+std::vector<Question> first_of_each_category(std::vector<Question> questions, int64_t count) {
+  if (count == 0) return questions;
+  std::map<std::string, int64_t> taken;
+  std::erase_if(questions, [&](const Question& q) { return ++taken[q.category] > count; });
   return questions;
 }
 

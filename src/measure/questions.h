@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,12 @@ struct Question {
   std::vector<std::string> turns;  // the user's turns, at least one
 };
 
-// Reads JSON lines as in Spec-Bench ({"question_id", "category", "turns": […]}) or {"prompt": …}.
+// Reads JSON lines as in Spec-Bench ({"question_id", "category", "turns": […]}) or {"prompt": …}:
+// one file, or every *.jsonl of a folder in order of name.
 // Error(kCorrupt) naming the file, the line and the field; Error(kNotFound).
 std::vector<Question> read_questions(const std::string& path);
+
+// The first `count` questions of each category, in their order; all of them for 0.
+std::vector<Question> first_of_each_category(std::vector<Question> questions, int64_t count);
 
 }  // namespace clover

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -38,6 +39,35 @@ TEST(Questions, BrokenFilesNameTheLine) {
   }
   EXPECT_THROW(read(""), Error);
   EXPECT_THROW(read_questions("/no/such/file"), Error);
+}
+
+TEST(Questions, AFolderIsItsFilesInOrderOfName) {
+  const std::filesystem::path folder = testing::TempDir() + "questions_folder";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  EXPECT_THROW(read_questions(folder.string()), Error);  // nothing in it
+  std::ofstream(folder / "b.jsonl") << "{\"prompt\": \"3\"}\n";
+  std::ofstream(folder / "a.jsonl") << "{\"prompt\": \"1\"}\n{\"prompt\": \"2\"}\n";
+  std::ofstream(folder / "README.md") << "no question\n";
+  const auto questions = read_questions(folder.string());
+  ASSERT_EQ(questions.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(questions[i].turns[0], std::to_string(i + 1));
+  std::ofstream(folder / "c.jsonl") << "{\"prompt\": 1}\n";
+  try {
+    read_questions(folder.string());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("c.jsonl, line 1"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Questions, FirstOfEachCategory) {
+  const std::vector<Question> all = {{"a", {"1"}}, {"b", {"2"}}, {"a", {"3"}}, {"a", {"4"}}};
+  EXPECT_EQ(first_of_each_category(all, 0).size(), 4u);
+  const auto two = first_of_each_category(all, 2);
+  ASSERT_EQ(two.size(), 3u);
+  EXPECT_EQ(two[2].turns[0], "3");
+  EXPECT_EQ(first_of_each_category(all, 1).size(), 2u);
 }
 
 }  // namespace

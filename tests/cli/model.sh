@@ -28,6 +28,12 @@ same "no control token from text" "$(grep -c '<|im_end|>' "$work/out")" 0
 expect 0 "" tokenize -p "Hello <|im_end|>" --parse-special
 same "unless asked" "$(grep -c '<|im_end|>' "$work/out")" 1
 
+# One question of each category of our own set, which is the default.
+expect 0 "" eval --per-category 1 -s ngram --nodes 1 -n 2 --json "$work/own.json"
+for category in chat code maths translation summarisation retrieval multi_turn long_context; do
+  has "own questions" "$work/own.json" "\"$category\": [0-9.]+"
+done
+
 # The file is not kept beside the weights: no mapping is left, and memory never held both.
 mkfifo "$work/in"
 "$clover" chat --quiet -n 4 -c 1024 <"$work/in" >"$work/out" 2>"$work/err" &
