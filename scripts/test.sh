@@ -59,10 +59,13 @@ step "thread sanitizer"
 ./scripts/tsan.sh
 
 step "fuzzing: a minute for each reader of foreign data"
-./scripts/fuzz.sh 300
+./scripts/fuzz.sh 480
 
 step "older processors, emulated"
 ./scripts/emulate.sh
 
+step "acceptance on fixed prompts"
+./build/model_file_test --gtest_brief=1 --gtest_filter='AcceptanceGate.*'
+
 step "all tests"
-ctest --test-dir build -j "$jobs" --output-on-failure
+ctest --test-dir build -E '^AcceptanceGate' -j "$jobs" --output-on-failure
