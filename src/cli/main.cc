@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   clover::add_tokenize(program, action);
   clover::add_bench(program, action);
   clover::add_eval(program, action);
+  clover::add_report(program, action);
   clover::add_distill(program, action);
   clover::add_speculator(program, action);
   clover::add_train(program, action);

@@ -21,6 +21,7 @@ void add_tokenize(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_bench_serve(CLI::App& bench, Action& action);  // a verb of bench
 void add_eval(CLI::App& program, Action& action);
+void add_report(CLI::App& program, Action& action);
 void add_distill(CLI::App& program, Action& action);
 void add_speculator(CLI::App& program, Action& action);
 void add_train(CLI::App& program, Action& action);

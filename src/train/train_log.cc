@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "plot/plot.h"
 
 namespace clover {
 namespace {
@@ -54,16 +56,17 @@ void TrainLog::add(const Json& line) {
 }
 
 void draw_log(const std::vector<Json>& lines, const std::string& folder) {
-  std::vector<Curve> losses;
-  std::vector<Curve> acceptance;
-  const auto add = [](std::vector<Curve>& curves, const std::string& name, double x, double y) {
-    for (Curve& curve : curves) {
-      if (curve.name != name) continue;
-      curve.x.push_back(x);
-      curve.y.push_back(y);
-      return;
-    }
-    curves.push_back({name, {x}, {y}});
+  const std::string tokens = "million answer tokens presented";
+  LinePlot losses{.title = "Loss", .x_label = tokens, .y_label = "loss of a token"};
+  losses.markers = false;  // there is a point every few steps
+  LinePlot acceptance{.title = "Speculative decoding of held-out prompts",
+                      .x_label = tokens,
+                      .y_label = "extra tokens per step"};
+  const auto add = [](LinePlot& plot, const std::string& name, double x, double y) {
+    auto line = std::find_if(plot.lines.begin(), plot.lines.end(),
+                             [&](const PlotLine& l) { return l.name == name; });
+    if (line == plot.lines.end()) line = plot.lines.insert(line, {name, {}});
+    line->points.push_back({x, {y, kNoValue, kNoValue}});
   };
   for (const Json& line : lines) {
     const double x = line.value("tokens", 0.0) / 1e6;
@@ -77,10 +80,8 @@ void draw_log(const std::vector<Json>& lines, const std::string& folder) {
         add(acceptance, name, x, value.get<double>());
     }
   }
-  const std::string tokens = "million answer tokens presented";
-  write_file(folder + "/loss.svg", draw_curves("Loss", tokens, "loss of a token", losses));
-  write_file(folder + "/acceptance.svg", draw_curves("Speculative decoding of held-out prompts",
-                                                     tokens, "extra tokens per step", acceptance));
+  write_file(folder + "/loss.svg", plot_svg(losses));
+  write_file(folder + "/acceptance.svg", plot_svg(acceptance));
 }
 
 }  // namespace clover

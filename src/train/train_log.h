@@ -25,18 +25,6 @@ class TrainLog {
   std::vector<Json> lines_;
 };
 
-// A curve of a diagram.
-struct Curve {
-  std::string name;
-  std::vector<double> x;
-  std::vector<double> y;
-};
-
-// A diagram as SVG text: curves over a linear x axis, with a grid and a legend. Points that are not
-// finite are left out.
-std::string draw_curves(const std::string& title, const std::string& x_label,
-                        const std::string& y_label, const std::vector<Curve>& curves);
-
 // Writes loss.svg and acceptance.svg of a log into a folder.
 void draw_log(const std::vector<Json>& lines, const std::string& folder);
 

@@ -107,12 +107,35 @@ has "its own drafts are all right" "$work/out" '^\| 1 \| [0-9.]+ \| [0-9.]+ \| 1
 has "calibration" "$work/e.json" '"predicted": '
 expect 1 'no speculator to judge' eval -m "$m" --questions "$work/questions" -s none
 expect 1 'none\.jsonl' eval -m "$m" --questions "$work/none.jsonl"
-expect 2 '--questions' eval -m "$m"
+expect 2 '--per-category' eval -m "$m" --per-category -1
+# The default questions are found, and are longer than this model's context.
+expect 1 '[0-9]+ tokens' eval -m "$m" --per-category 1 -s ngram
 expect 1 "tree '0'" eval -m "$m" --questions "$work/questions" --nodes 0
 expect 0 "" bench decode -m "$m" --questions "$work/questions" -n 8 --repeats 2 --batch 1,2 \
   --methods none,ngram+recycle,wrong,ngram@3 --logprobs --json "$work/b.json"
 same "every method gives one text" "$(grep -c '"same_text_as_none": true' "$work/b.json")" 12
 expect 1 "tree 'x'" bench decode -m "$m" --questions "$work/questions" --methods ngram@x
+
+# report reads what the benchmarks write.
+expect 0 "" bench kernels -m "$m" --rows 1,2 --repeats 2 --step-context 8 --json "$work/k.json"
+for field in date commit machine model; do has "origin" "$work/k.json" "^  \"$field\": "; done
+expect 0 "" report "$work/b.json" "$work/e.json" "$work/k.json" --out "$work/report/new"
+has "its own words" "$work/out" 'report\.md and [0-9]+ plots'
+for part in 'Speed of generation' 'Throughput against rows' 'Quality of drafts' 'ngram\+recycle'; do
+  has "report" "$work/report/new/report.md" "$part"
+done
+same "every plot is a file" "$(grep -c '^!\[' "$work/report/new/report.md")" \
+  "$(find "$work/report/new" -name '*.svg' | wc -l)"
+expect 1 'none\.json' report "$work/none.json" --out "$work/report"
+head -c 300 "$work/b.json" >"$work/cut.json"
+expect 1 'cut\.json' report "$work/cut.json" --out "$work/report/x"
+sed 's/"batch": 1,/"batch": "one",/' "$work/b.json" >"$work/foreign.json"
+expect 1 'foreign\.json: results\[0\]\.batch is no whole number' report "$work/foreign.json" \
+  --out "$work/report/x"
+same "nothing is written for bad input" "$(find "$work/report/x" 2>/dev/null | wc -l)" 0
+expect 1 'both hold' report "$work/b.json" "$work/b.json" --out "$work/report/x"
+expect 2 '--out' report "$work/b.json"
+expect 1 'cannot make the folder' report "$work/b.json" --out "$work/b.json/x"
 
 # The result file: whole or not at all.
 gen -p abc -n 5 --json "$work/r.json" --logprobs 3

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "measure/report/results.h"
+#include "plot/plot.h"
+
+namespace clover {
+
+// A report under construction: Markdown, and the plots that it shows.
+class ReportPage {
+ public:
+  void heading(int level, std::string_view text);
+  void paragraph(std::string_view text);
+  // Cells are written as they are; use markdown_text() for names.
+  void table(const std::vector<std::string>& head,
+             const std::vector<std::vector<std::string>>& rows);
+  // Shows a plot under a name of its own: `name`.svg, name-2.svg, …
+  void plot(const std::string& name, const std::string& title, std::string svg);
+
+  const std::string& text() const { return text_; }
+  const std::vector<std::pair<std::string, std::string>>& plots() const { return plots_; }
+
+ private:
+  std::string text_;
+  std::vector<std::pair<std::string, std::string>> plots_;  // file name, SVG
+  std::map<std::string, int> names_;
+};
+
+// Text from a file as plain text of Markdown.
+std::string markdown_text(std::string_view text);
+
+// Three significant digits or so; "–" for what was not measured.
+std::string number_text(double value);
+std::string percent_text(double share);
+// "340 [309–365]"; without brackets for a single run.
+std::string spread_text(const ResultSpread& spread);
+
+// What repeats say about a ratio: whether all of them lie on one side of 1.
+enum class SpreadVerdict { kAbove, kBelow, kNoise, kUnknown };
+SpreadVerdict verdict_of(const ResultSpread& ratio);
+// "faster", "slower", "inside the noise", "one run, spread unknown" or "not measured".
+std::string verdict_text(const ResultSpread& ratio);
+// The ratio for a table: "≈" before one that is inside the noise.
+std::string ratio_text(const ResultSpread& ratio);
+
+// The sections of a report.
+void add_section(ReportPage& page, const DecodeResult& result);
+void add_section(ReportPage& page, const KernelResult& result);
+void add_section(ReportPage& page, const PeerResult& result);
+// Of one origin and the same settings.
+void add_section(ReportPage& page, const std::vector<EvalResult>& results);
+
+}  // namespace clover

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace clover {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string data(const std::string& name) {
+  return std::string(CLOVER_SOURCE_DIR) + "/tests/data/report/" + name;
+}
+
+ResultFile fixture(const std::string& name) { return read_result(data(name + ".json")); }
+
+DecodeResult& decode(ResultFile& file) { return std::get<DecodeResult>(file.content); }
+
+// Every plot that the page shows is there, once.
+void expect_whole(const ReportPage& page) {
+  std::set<std::string> names;
+  for (const auto& [name, svg] : page.plots()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_THAT(page.text(), HasSubstr("](" + name + ")"));
+    EXPECT_THAT(svg, Not(HasSubstr("nan")));
+    EXPECT_THAT(svg, Not(HasSubstr("=\"inf")));
+  }
+  EXPECT_THAT(page.text(), Not(HasSubstr("nan")));
+  EXPECT_THAT(page.text(), Not(HasSubstr("inf ")));
+}
+
+// The whole text for scripted results; tests/data/report/report.md is what `clover report` makes of
+// that folder, checked by hand against tools/make_report_fixtures.py.
+TEST(Report, IsTheGoldenText) {
+  const ReportPage page = make_report(read_results({data("")}));
+  expect_whole(page);
+  EXPECT_EQ(page.plots().size(), 13u);
+  EXPECT_EQ(page.text(), read_file(data("report.md"), 1 << 20));
+}
+
+// I12: a gain is one only outside the spread.
+TEST(Report, VerdictsFollowTheSpread) {
+  EXPECT_EQ(verdict_of({1.5, 1.4, 1.6, 3}), SpreadVerdict::kAbove);
+  EXPECT_EQ(verdict_of({0.9, 0.8, 0.99, 3}), SpreadVerdict::kBelow);
+  EXPECT_EQ(verdict_of({1.01, 0.95, 1.1, 3}), SpreadVerdict::kNoise);
+  EXPECT_EQ(verdict_of({1.5, 1.0, 1.6, 3}), SpreadVerdict::kNoise);
+  EXPECT_EQ(verdict_of({1.5, 1.5, 1.5, 1}), SpreadVerdict::kUnknown);
+  EXPECT_EQ(verdict_of({}), SpreadVerdict::kUnknown);
+  EXPECT_EQ(verdict_text({1.5, 1.5, 1.5, 1}), "one run, spread unknown");
+  EXPECT_EQ(verdict_text({}), "not measured");
+  EXPECT_EQ(verdict_text({0, 0, 0, 3}), "not measured");
+  EXPECT_EQ(ratio_text({1.01, 0.95, 1.1, 3}), "≈ 1.01 [0.95–1.10]");
+  EXPECT_EQ(ratio_text({1.5, 1.4, 1.6, 3}), "1.50 [1.40–1.60]");
+  EXPECT_EQ(ratio_text({1.5, 1.5, 1.5, 1}), "1.50");
+}
+
+TEST(Report, Numbers) {
+  EXPECT_EQ(number_text(1234.5), "1234");
+  EXPECT_EQ(number_text(99.96), "100");
+  EXPECT_EQ(number_text(99.9), "99.9");
+  EXPECT_EQ(number_text(9.999), "10.0");
+  EXPECT_EQ(number_text(-0.25), "-0.25");
+  EXPECT_EQ(number_text(kNoValue), "–");
+  EXPECT_EQ(number_text(kInfinity), "–");
+  EXPECT_EQ(percent_text(kNoValue), "–");
+}
+
+TEST(Report, NamesOfFilesStayText) {
+  EXPECT_EQ(markdown_text("a|b\n<i>*x*_y_"), "a\\|b \\<i\\>\\*x\\*\\_y\\_");
+  ResultFile file = fixture("decode");
+  for (DecodeRow& row : decode(file).rows)
+    if (row.method == "ngram") row.method = "x|<script>\n";
+  const ReportPage page = make_report({file});
+  EXPECT_THAT(page.text(), Not(HasSubstr("<script>")));
+  for (const auto& [name, svg] : page.plots()) EXPECT_THAT(svg, Not(HasSubstr("<script>")));
+}
+
+TEST(Report, OneRunHasNoSpread) {
+  ResultFile file = fixture("decode");
+  decode(file).repeats = 1;
+  for (DecodeRow& row : decode(file).rows) row.speed.runs = row.speedup.runs = 1;
+  const ReportPage page = make_report({file});
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("One run has no spread"));
+  EXPECT_THAT(page.text(), HasSubstr("ngram 1.50 (one run, spread unknown)"));
+  EXPECT_THAT(page.text(), Not(HasSubstr("faster")));
+  for (const auto& [name, svg] : page.plots())
+    if (name == "speedup.svg") {
+      EXPECT_THAT(svg, Not(HasSubstr("whisker s0\"")));
+    }
+}
+
+TEST(Report, ZeroAndMissingMeasurements) {
+  ResultFile file = fixture("decode");
+  for (DecodeRow& row : decode(file).rows) {
+    row.speed = {0, 0, 0, 3};
+    row.speedup = {};
+    row.extra = kNoValue;
+    row.ttft = row.tpot = row.draft = row.verify = row.sample = row.other = {};
+  }
+  const ReportPage page = make_report({file});
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("(not measured)"));
+  ResultFile kernels = fixture("kernels");
+  for (KernelCost& cost : std::get<KernelResult>(kernels.content).costs) {
+    cost.ms = {0, 0, 0, 2};
+    cost.read_share = cost.mac_share = kNoValue;
+  }
+  expect_whole(make_report({kernels}));
+}
+
+TEST(Report, CategoriesAndBatchesMayBeMissing) {
+  ResultFile file = fixture("decode");
+  std::erase_if(decode(file).rows, [](const DecodeRow& row) {
+    return row.category != "all" || (row.method == "ngram" && row.batch == 8);
+  });
+  const ReportPage page = make_report({file});
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("| ngram | 150 [140–160] | – |"));
+  EXPECT_THAT(page.text(), Not(HasSubstr("by category\n")));
+  ResultFile eval = fixture("eval");
+  for (EvalTree& tree : std::get<EvalResult>(eval.content).trees) {
+    tree.by_category.clear();
+    tree.per_depth.clear();
+  }
+  std::get<EvalResult>(eval.content).calibration.clear();
+  const ReportPage drafts = make_report({eval});
+  expect_whole(drafts);
+  EXPECT_THAT(drafts.text(), HasSubstr("ngram no candidates"));
+}
+
+TEST(Report, WithoutABaselineThereIsNoSpeedUp) {
+  ResultFile file = fixture("decode");
+  std::erase_if(decode(file).rows, [](const DecodeRow& row) { return row.method == "none"; });
+  const ReportPage page = make_report({file});
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("none was not measured"));
+  EXPECT_THAT(page.text(), Not(HasSubstr("Speed-up")));
+}
+
+TEST(Report, OtherTokensAreSaidLoudly) {
+  ResultFile file = fixture("decode");
+  decode(file).rows[1].same_text = false;
+  EXPECT_THAT(make_report({file}).text(),
+              HasSubstr("**Not lossless**: other tokens than those of none came from ngram (batch "
+                        "1, all)"));
+}
+
+// Figures of two machines, models, commits or thread counts never share a table.
+TEST(Report, OriginsStayApart) {
+  const ResultFile here = fixture("decode");
+  for (int part = 0; part < 5; ++part) {
+    ResultFile there = here;
+    ResultOrigin& origin = there.origin;
+    if (part == 0) origin.cpu = "Other CPU";
+    if (part == 1) origin.sha256 = "aa";
+    if (part == 2) origin.commit = "def";
+    if (part == 3) origin.threads = 1;
+    if (part == 4) origin.isa = "avx512";
+    const ReportPage page = make_report({here, there});
+    expect_whole(page);
+    EXPECT_THAT(page.text(), HasSubstr("**The results have 2 origins.**"));
+    EXPECT_EQ(page.plots().size(), 2 * make_report({here}).plots().size());
+  }
+}
+
+TEST(Report, RunsWithOtherSettingsStayApart) {
+  const ResultFile greedy = fixture("decode");
+  ResultFile warm = greedy;
+  decode(warm).settings = "temperature=1";
+  decode(warm).temperature = 1;
+  const ReportPage page = make_report({greedy, warm});
+  EXPECT_THAT(page.text(), HasSubstr("greedy"));
+  EXPECT_THAT(page.text(), HasSubstr("temperature 1.00"));
+  EXPECT_THAT(page.text(), Not(HasSubstr("origins")));
+  EXPECT_EQ(page.plots().size(), 2 * make_report({greedy}).plots().size());
+}
+
+TEST(Report, RunsOfOneSettingShareATable) {
+  ResultFile one = fixture("decode"), eight = one;
+  std::erase_if(decode(one).rows, [](const DecodeRow& row) { return row.batch != 1; });
+  std::erase_if(decode(eight).rows, [](const DecodeRow& row) { return row.batch != 8; });
+  EXPECT_EQ(make_report({one, eight}).plots(), make_report({fixture("decode")}).plots());
+}
+
+TEST(Report, TheSameMeasurementTwiceIsRefused) {
+  for (const char* name : {"decode", "eval"}) {
+    try {
+      make_report({fixture(name), fixture(name)});
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(std::string(name) + ".json"));
+      EXPECT_THAT(error.what(), HasSubstr("both hold"));
+    }
+  }
+  ResultFile file = fixture("decode");
+  decode(file).rows.push_back(decode(file).rows.front());
+  EXPECT_THROW(make_report({file}), Error);
+  EXPECT_THROW(make_report({}), Error);
+}
+
+TEST(Report, SeveralSpeculatorsShareAPlot) {
+  const ResultFile one = fixture("eval");
+  ResultFile two = one;
+  std::get<EvalResult>(two.content).speculator = "recycle";
+  const ReportPage page = make_report({one, two});
+  expect_whole(page);
+  EXPECT_EQ(page.plots().size(), make_report({one}).plots().size());
+  EXPECT_THAT(page.text(), HasSubstr("| recycle | 8 |"));
+}
+
+}  // namespace
+}  // namespace clover

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/report/results.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace clover {
+namespace {
+
+constexpr size_t kMostBytes = size_t{64} << 20;
+
+std::string text_or(const ResultField& object, std::string_view key, const std::string& otherwise) {
+  return object.has(key) ? object[key].text() : otherwise;
+}
+
+// `threads`: the key of the threads that ran.
+ResultOrigin read_origin(const ResultField& file, const char* threads = "threads") {
+  const ResultField machine = file["machine"];
+  const ResultField model = file["model"];
+  return {machine["cpu"].text(), text_or(machine, "isa", ""), machine[threads].count(1),
+          model["name"].text(),  model["sha256"].text(),      text_or(file, "commit", "unknown")};
+}
+
+ResultSpread read_spread(const ResultField& parent, std::string_view key) {
+  if (!parent.has(key)) {
+    (void)parent[key];  // null is a measurement that was not made; a missing key is another file
+    return {};
+  }
+  const ResultField field = parent[key];
+  ResultSpread spread{field["median"].measurement(), field["min"].measurement(),
+                      field["max"].measurement(), std::ssize(field["runs"].list())};
+  for (const ResultField& run : field["runs"].list()) (void)run.measurement();
+  return spread;
+}
+
+ResultTail read_tail(const ResultField& parent, std::string_view key) {
+  if (!parent.has(key)) {
+    (void)parent[key];
+    return {};
+  }
+  const ResultField field = parent[key];
+  return {field["p50"].measurement(), field["p95"].measurement(), field["p99"].measurement()};
+}
+
+DecodeRow read_decode_row(const ResultField& row) {
+  DecodeRow out;
+  out.method = row["method"].text();
+  out.batch = row["batch"].count(1);
+  out.category = row["category"].text();
+  out.speed = read_spread(row, "tokens_per_second");
+  out.speedup = read_spread(row, "speedup_over_none");
+  out.extra = row["extra_tokens_per_step"].measurement();
+  out.drafted = row["drafted_per_step"].measurement();
+  out.ttft = read_tail(row, "ttft_ms");
+  out.tpot = read_tail(row, "tpot_ms");
+  const ResultField step = row["step_ms"];
+  out.draft = read_tail(step, "draft");
+  out.verify = read_tail(step, "verify");
+  out.sample = read_tail(step, "sample");
+  out.other = read_tail(step, "other");
+  out.same_text = row["same_text_as_none"].flag();
+  return out;
+}
+
+std::string settings_text(const ResultField& options) {
+  std::string text;
+  for (const auto& [key, value] : options.members()) text += key + "=" + value.dump() + " ";
+  return text;
+}
+
+DecodeResult read_decode(const ResultField& file) {
+  DecodeResult out;
+  out.files = {file.file()};
+  out.date = text_or(file, "date", "");
+  const ResultField options = file["options"];
+  out.settings = settings_text(options);
+  out.repeats = options["repeats"].count(1);
+  out.max_tokens = options["max_tokens"].count(1);
+  out.questions = options["questions"].count(1);
+  out.temperature = options["temperature"].measurement();
+  for (const ResultField& row : file["results"].list()) out.rows.push_back(read_decode_row(row));
+  if (out.rows.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["results"].place());
+  return out;
+}
+
+KernelResult read_kernels(const ResultField& file) {
+  KernelResult out;
+  out.file = file.file();
+  out.date = text_or(file, "date", "");
+  out.read_peak = file["peak"]["read_gbytes_per_s"].measurement();
+  out.int8_peak = file["peak"]["int8_gmac_per_s"].measurement();
+  for (const ResultField& cost : file["cost"].list()) {
+    KernelCost& to = out.costs.emplace_back();
+    to.type = cost["type"].text();
+    to.rows = cost["rows"].count(1);
+    to.ms = read_spread(cost, "ms");
+    to.ratio = cost["ratio_to_one_row"].measurement();
+    to.read_share = cost["share_of_read_peak"].measurement();
+    to.mac_share = cost["share_of_mac_peak"].measurement();
+  }
+  if (out.costs.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["cost"].place());
+  return out;
+}
+
+EvalResult read_eval(const ResultField& file) {
+  EvalResult out;
+  out.file = file.file();
+  out.date = text_or(file, "date", "");
+  out.speculator = file["speculator"].text();
+  if (file.has("options")) {
+    const ResultField options = file["options"];
+    out.settings = settings_text(options);
+    const double temperature = options["temperature"].measurement();
+    out.description =
+        fmt::format("{} questions, at most {} tokens an answer, {}", options["questions"].count(1),
+                    options["max_tokens"].count(1),
+                    temperature == 0 ? "greedy" : fmt::format("temperature {:.2f}", temperature));
+  }
+  for (const ResultField& tree : file["trees"].list()) {
+    EvalTree& to = out.trees.emplace_back();
+    to.nodes = tree["nodes"].count(1);
+    to.extra = tree["extra_tokens_per_step"].measurement();
+    to.drafted = tree["drafted_per_step"].measurement();
+    to.acceptance = tree["acceptance_rate"].measurement();
+    for (const ResultField& depth : tree["per_depth"].list())
+      to.per_depth.push_back(depth.measurement());
+    for (const auto& [category, value] : tree["by_category"].members())
+      to.by_category.emplace_back(category, value.measurement());
+  }
+  if (out.trees.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["trees"].place());
+  std::sort(out.trees.begin(), out.trees.end(),
+            [](const EvalTree& a, const EvalTree& b) { return a.nodes < b.nodes; });
+  for (const ResultField& bin : file["calibration"].list())
+    out.calibration.push_back({bin["low"].measurement(), bin["high"].measurement(),
+                               bin["count"].count(), bin["predicted"].measurement(),
+                               bin["observed"].measurement()});
+  return out;
+}
+
+PeerResult read_peers(const ResultField& file) {
+  PeerResult out;
+  out.file = file.file();
+  out.date = text_or(file, "date", "");
+  const ResultField settings = file["settings"];
+  out.repeats = settings["repeats"].count(1);
+  out.tokens = settings["tokens"].count(1);
+  if (file.has("llama_cpp")) out.package = text_or(file["llama_cpp"], "package", "");
+  const auto sides = file["tokens_per_second"].members();
+  if (sides.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["tokens_per_second"].place());
+  for (const auto& [name, unused] : sides.front().second.members())
+    out.measures.push_back({name, {}, {}});
+  for (const auto& [side, measures] : sides) {
+    out.sides.push_back(side);
+    for (PeerMeasure& measure : out.measures)
+      measure.sides.push_back(read_spread(measures, measure.name));
+  }
+  if (file.has("ratio"))
+    for (PeerMeasure& measure : out.measures)
+      measure.ratio = read_spread(file["ratio"], measure.name);
+  return out;
+}
+
+}  // namespace
+
+ResultFile read_result(const std::string& path) {
+  return parse_result(read_file(path, kMostBytes), path);
+}
+
+ResultFile parse_result(std::string_view text, const std::string& name) {
+  const Json json = parse_json(text, name);
+  const ResultField file(name, json);
+  if (file.has("results")) return {read_origin(file), read_decode(file)};
+  if (file.has("cost")) return {read_origin(file), read_kernels(file)};
+  if (file.has("trees")) return {read_origin(file), read_eval(file)};
+  if (file.has("tokens_per_second") && file.has("settings"))
+    return {read_origin(file, "cores"), read_peers(file)};
+  fail(ErrorCode::kCorrupt,
+       "{} is no result of bench decode, bench kernels, eval or compare_llama.py: it has none of "
+       "the keys results, cost, trees and tokens_per_second with settings",
+       name);
+}
+
+}  // namespace clover

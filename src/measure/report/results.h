@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "measure/report/result_field.h"
+#include "plot/plot.h"
+
+namespace clover {
+
+// What the benchmarks wrote, read back and checked. Values that were not measured are kNoValue.
+
+// Where figures come from. Only figures of one origin may stand in one table.
+struct ResultOrigin {
+  std::string cpu;
+  std::string isa;  // "" where the file doesn't say
+  int64_t threads = 0;
+  std::string model;
+  std::string sha256;
+  std::string commit;  // "unknown" where the file doesn't say
+  bool operator==(const ResultOrigin&) const = default;
+};
+
+// Median, least and most of repeats.
+struct ResultSpread {
+  double median = kNoValue;
+  double low = kNoValue;
+  double high = kNoValue;
+  int64_t runs = 0;
+
+  PlotValue plot() const { return {median, runs > 1 ? low : kNoValue, runs > 1 ? high : kNoValue}; }
+};
+
+struct ResultTail {
+  double p50 = kNoValue;
+  double p95 = kNoValue;
+  double p99 = kNoValue;
+};
+
+struct DecodeRow {
+  std::string method;
+  int64_t batch = 1;
+  std::string category;
+  ResultSpread speed;                       // tokens per second
+  ResultSpread speedup;                     // over none
+  double extra = kNoValue;                  // accepted drafts per step
+  double drafted = kNoValue;                // per step
+  ResultTail ttft, tpot;                    // ms
+  ResultTail draft, verify, sample, other;  // ms of a step
+  bool same_text = true;
+};
+
+// The rows of one or several runs of `bench decode` with the same settings.
+struct DecodeResult {
+  std::vector<std::string> files;
+  std::string date;
+  std::string settings;  // the options as the file has them; equal for rows of one table
+  int64_t repeats = 0;
+  int64_t max_tokens = 0;
+  int64_t questions = 0;
+  double temperature = 0;
+  std::vector<DecodeRow> rows;
+};
+
+struct KernelCost {
+  std::string type;
+  int64_t rows = 1;
+  ResultSpread ms;
+  double ratio = kNoValue;  // to one row
+  double read_share = kNoValue;
+  double mac_share = kNoValue;
+};
+
+struct KernelResult {
+  std::string file;
+  std::string date;
+  double read_peak = kNoValue;  // GB/s
+  double int8_peak = kNoValue;  // GMAC/s
+  std::vector<KernelCost> costs;
+};
+
+struct EvalTree {
+  int64_t nodes = 1;
+  double extra = kNoValue;
+  double drafted = kNoValue;
+  double acceptance = kNoValue;
+  std::vector<double> per_depth;
+  std::vector<std::pair<std::string, double>> by_category;
+};
+
+struct EvalBin {
+  double low = 0;
+  double high = 0;
+  int64_t count = 0;
+  double predicted = kNoValue;
+  double observed = kNoValue;
+};
+
+struct EvalResult {
+  std::string file;
+  std::string date;
+  std::string speculator;
+  std::string settings;     // as DecodeResult's; "" in files that lack them
+  std::string description;  // the settings for readers
+  std::vector<EvalTree> trees;
+  std::vector<EvalBin> calibration;
+};
+
+struct PeerMeasure {
+  std::string name;
+  std::vector<ResultSpread> sides;  // as PeerResult::sides
+  ResultSpread ratio;
+};
+
+// Tokens per second of Clover and of another program on one model file.
+struct PeerResult {
+  std::string file;
+  std::string date;
+  std::string package;
+  int64_t repeats = 0;
+  int64_t tokens = 0;
+  std::vector<std::string> sides;
+  std::vector<PeerMeasure> measures;
+};
+
+struct ResultFile {
+  ResultOrigin origin;
+  std::variant<DecodeResult, KernelResult, EvalResult, PeerResult> content;
+};
+
+// Reads a result file of `bench decode`, `bench kernels`, `eval` or bench/peers/compare_llama.py.
+// Error(kNotFound); Error(kCorrupt) naming the file and, if it is JSON, the key.
+ResultFile read_result(const std::string& path);
+// The same from text; `name` stands for the file in errors.
+ResultFile parse_result(std::string_view text, const std::string& name);
+
+}  // namespace clover
