@@ -117,7 +117,7 @@ void add_throughput(ReportPage& page, const DecodeTable& table) {
   add_batch_table(page, table, others,
                   [](const DecodeRow& row) { return ratio_text(row.speedup); });
   LinePlot plot =
-      batch_plot(table, others, [](const DecodeRow& row) { return row.speedup.plot(); });
+      batch_plot(table, table.methods, [](const DecodeRow& row) { return row.speedup.plot(); });
   plot.level = 1;
   show(page, "speedup", std::move(plot), "Speed-up over none by batch and method", "ratio");
   add_verdicts(page, table);
