@@ -40,7 +40,7 @@ bool is_shard_name(const std::string& name) {
 template <typename T>
 T field(const Json& object, const char* name, const std::string& path) {
   try {
-    const auto value = object.at(name);
+    const auto& value = object.at(name);
     if constexpr (std::is_same_v<T, std::string>) return value.get<std::string>();
     if (!value.is_number()) throw std::invalid_argument("no number");
     return value.get<T>();
