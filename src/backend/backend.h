@@ -25,6 +25,9 @@ struct WeightView {
   const std::byte* data = nullptr;
 };
 
+// The values of all parts, one behind the other, in float32.
+std::vector<float> dequantised(std::span<const WeightView> parts);
+
 // A weight matrix in a backend's own layout. Several WeightViews with equal `cols` may have been
 // stacked (q, k, v share an input and become one matrix).
 class Matrix {
@@ -54,6 +57,10 @@ struct KvShape {
   DType type = DType::kF16;  // kF16 or kF32
 };
 inline constexpr int64_t kKvBlockTokens = 16;
+// Blocks that hold so many tokens.
+constexpr int64_t kv_blocks_for(int64_t tokens) {
+  return (tokens + kKvBlockTokens - 1) / kKvBlockTokens;
+}
 
 // Keys and values of every layer, in blocks. Which block belongs to whom is the kv room's business.
 class KvStore {

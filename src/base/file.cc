@@ -2,10 +2,12 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -42,11 +44,37 @@ std::string parent_of(const std::string& path) {
 }
 
 [[noreturn]] void fail_write(const std::string& path, int code) {
-  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
-  fail(full ? ErrorCode::kExhausted : ErrorCode::kIo, "cannot write {}: {}", path, reason(code));
+  fail(write_error(code), "cannot write {}: {}", path, reason(code));
 }
 
 }  // namespace
+
+ErrorCode write_error(int code) {
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  return full ? ErrorCode::kExhausted : ErrorCode::kIo;
+}
+
+FolderLock::FolderLock(const std::string& folder, const Words& words) {
+  const std::string file = (std::filesystem::path(folder) / ".lock").string();
+  descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(ErrorCode::kIo, "{} {}: {}", words.cannot, folder, reason(errno));
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  close(descriptor_);
+  fail(ErrorCode::kInvalidArgument, "{} {}", words.busy, folder);
+}
+
+// The kernel gives the lock back with the descriptor, however the process ends.
+FolderLock::~FolderLock() { close(descriptor_); }
+
+std::vector<std::string> files_in_folder(const std::string& folder, std::string_view extension) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.path().extension() == extension) files.push_back(entry.path().string());
+  if (error) fail(ErrorCode::kIo, "cannot read the folder {}: {}", folder, error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // Non-blocking, so that naming a pipe is an error rather than a wait for its writer.

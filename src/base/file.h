@@ -5,6 +5,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/error.h"
 
 namespace clover {
 
@@ -56,6 +59,32 @@ class AtomicFile {
   std::string temporary_;
   int descriptor_ = -1;
 };
+
+// The kind of error that a failed write is by its errno: kExhausted when the disk is full, or kIo.
+ErrorCode write_error(int code);
+
+// Keeps other processes from writing to a folder while it lives, also when this process is killed.
+class FolderLock {
+ public:
+  // How errors begin: kIo "`cannot` FOLDER: reason", and kInvalidArgument "`busy` FOLDER" when
+  // another process has the lock.
+  struct Words {
+    const char* cannot;
+    const char* busy;
+  };
+  // The folder must be there.
+  FolderLock(const std::string& folder, const Words& words);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Paths of the files in a folder whose names end in `extension` (".json"), by name. Error(kIo) when
+// the folder cannot be read.
+std::vector<std::string> files_in_folder(const std::string& folder, std::string_view extension);
 
 // Replaces the file at `path` by `text` as AtomicFile does.
 void write_file(const std::string& path, std::string_view text);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 namespace clover {
 
@@ -14,6 +16,13 @@ constexpr uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
+}
+
+// Mixes values into a hash, one after the other.
+template <typename T>
+constexpr uint64_t mix_all(uint64_t hash, std::span<const T> values) {
+  for (const T value : values) hash = mix64(hash ^ static_cast<std::make_unsigned_t<T>>(value));
+  return hash;
 }
 
 // The key of one position of one random stream.

@@ -7,9 +7,9 @@
 
 namespace clover {
 
-std::string hex(std::span<const unsigned char> bytes) {
+std::string hex(std::span<const std::byte> bytes) {
   std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
   return text;
 }
 
@@ -18,7 +18,7 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   unsigned length = 0;
   if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1)
     fail(ErrorCode::kIo, "a SHA-256 cannot be computed");
-  return hex({digest, length});
+  return hex(std::as_bytes(std::span(digest, length)));
 }
 
 }  // namespace clover

@@ -8,7 +8,7 @@
 namespace clover {
 
 // The bytes in lower-case hexadecimal.
-std::string hex(std::span<const unsigned char> bytes);
+std::string hex(std::span<const std::byte> bytes);
 
 // Lower-case hexadecimal SHA-256 of the bytes.
 std::string sha256_hex(std::span<const std::byte> bytes);

@@ -31,7 +31,7 @@ std::string files_sha256(std::span<const std::string> paths) {
   if (!good)
     fail(ErrorCode::kIo, "the SHA-256 of {} cannot be computed",
          paths.empty() ? "no files" : paths.front());
-  return hex({digest, length});
+  return hex(std::as_bytes(std::span(digest, length)));
 }
 
 }  // namespace clover

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/model_summary.h"
 #include "cli/options.h"
+#include "cli/run_display.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 #include "model/fingerprint.h"
@@ -26,9 +22,7 @@
 namespace clover {
 namespace {
 
-constexpr int kInterrupted = 130;
 constexpr int64_t kDefaultContext = 2048;  // or the model's, where that is less
-constexpr double kLogSeconds = 30;
 // Fewer answers than these make a speculator that guesses poorly.
 constexpr int64_t kEnoughTokens = 1'000'000;
 
@@ -48,8 +42,6 @@ struct DistillOptions {
   bool skip_bad = false;
 };
 
-void note(const std::string& text) { std::fprintf(stderr, "clover: %s\n", text.c_str()); }
-
 std::string duration(double seconds) {
   const auto minutes = static_cast<int64_t>(std::ceil(seconds / 60));
   if (seconds < 100) return fmt::format("{:.0f} s", seconds);
@@ -57,44 +49,16 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
 }
 
-// A bar on a terminal, a line now and then elsewhere.
-class DistillDisplay {
- public:
-  explicit DistillDisplay(bool quiet)
-      : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), bar_("distilling", quiet) {}
-
-  void show(const DistillProgress& progress) {
-    if (quiet_) return;
-    if (terminal_) {
-      bar_.update(static_cast<double>(progress.done) / static_cast<double>(progress.tasks),
-                  progress.stopping ? "finishing the shard" : rates(progress));
-    } else if (ms_since(last_) >= 1000 * kLogSeconds) {
-      last_ = Clock::now();
-      note(fmt::format("{} of {} prompts, {} tokens, {}", progress.done, progress.tasks,
-                       progress.response_tokens, rates(progress)));
-    }
-  }
-  double seconds() const { return ms_since(begin_) / 1000; }
-  void clear() { bar_.clear(); }
-
- private:
-  std::string rates(const DistillProgress& progress) const {
-    const int64_t done = progress.done - progress.started;
-    std::string speed =
-        fmt::format("{:.0f} tokens/s", static_cast<double>(progress.response_tokens) / seconds());
-    if (done < 1) return speed;
-    return speed + ", " +
-           duration(seconds() / static_cast<double>(done) *
-                    static_cast<double>(progress.tasks - progress.done)) +
-           " left";
-  }
-
-  bool quiet_;
-  bool terminal_;
-  ProgressBar bar_;
-  Clock::time_point begin_ = Clock::now();
-  Clock::time_point last_ = begin_;
-};
+std::string rates(const DistillProgress& progress, double seconds) {
+  const int64_t done = progress.done - progress.started;
+  std::string speed =
+      fmt::format("{:.0f} tokens/s", static_cast<double>(progress.response_tokens) / seconds);
+  if (done < 1) return speed;
+  return speed + ", " +
+         duration(seconds / static_cast<double>(done) *
+                  static_cast<double>(progress.tasks - progress.done)) +
+         " left";
+}
 
 Json prompts_json(const DistillOptions& options, const PromptList& prompts) {
   const PromptCounts& c = prompts.counts();
@@ -186,17 +150,21 @@ int run_distiller(const DistillOptions& options, const Session& session, Distill
                   const DistilledFolder& folder) {
   DistillProgress last;
   last.tasks = folder.counts().tasks;
-  DistillDisplay display(options.common.quiet);
+  RunDisplay display("distilling", options.common.quiet);
   const InterruptWatch interrupt;
   bool told = false;
   const bool all = distiller.run([&](const DistillProgress& progress) {
     last = progress;
-    if (interrupt.interrupted() && !told && !options.common.quiet) {
+    if (interrupt.interrupted() && !told) {
       told = true;
-      display.clear();
-      note("finishing the shard; Ctrl-C again stops at once and loses it");
+      display.say("finishing the shard; Ctrl-C again stops at once and loses it");
     }
-    display.show(progress);
+    display.show(static_cast<double>(progress.done) / static_cast<double>(progress.tasks),
+                 progress.stopping ? "finishing the shard" : rates(progress, display.seconds()),
+                 [&] {
+                   return fmt::format("{} of {} prompts, {} tokens, ", progress.done,
+                                      progress.tasks, progress.response_tokens);
+                 });
     return !interrupt.interrupted();
   });
   const double seconds = display.seconds();

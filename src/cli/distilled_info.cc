@@ -10,17 +10,11 @@ namespace clover {
 
 Json distilled_summary(const std::string& folder) {
   const Dataset data({folder});
-  const DistillSettings& s = data.settings();
   const DistilledCounts c = data.counts();
   const Dataset::Shares shares = data.shares();
   return {{"path", folder},
-          {"target", {{"name", s.target}, {"fingerprint", s.fingerprint}, {"vocab_size", s.vocab}}},
-          {"settings",
-           {{"seed", s.seed},
-            {"max_tokens", s.max_tokens},
-            {"greedy_share", s.greedy_share},
-            {"temperature", s.temperature},
-            {"context", s.context}}},
+          {"target", target_json(data.settings())},
+          {"settings", settings_json(data.settings())},
           {"shards", c.shards},
           {"bytes", c.bytes},
           {"tasks", c.tasks},
@@ -31,11 +25,7 @@ Json distilled_summary(const std::string& folder) {
           {"samples_of_several_turns", shares.several_turns},
           {"tokens", c.tokens},
           {"response_tokens", c.response_tokens},
-          {"dropped",
-           {{"duplicate", c.dropped.duplicate},
-            {"excluded", c.dropped.excluded},
-            {"unusable", c.dropped.unusable},
-            {"failed", c.dropped.failed}}}};
+          {"dropped", dropped_json(c.dropped)}};
 }
 
 std::string distilled_text(const Json& summary) {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/conversation.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/session.h"
@@ -18,7 +19,6 @@
 namespace clover {
 namespace {
 
-constexpr int kInterrupted = 130;
 constexpr int kMaxLogprobs = 20;  // as in the OpenAI API
 
 struct GenerateOptions {

@@ -92,12 +92,8 @@ std::string served_name(const ServeOptions& options) {
 // business.
 std::string without_folders(const std::string& speculators) {
   std::string names;
-  for (size_t begin = 0; begin <= speculators.size();) {
-    const size_t end = std::min(speculators.find('+', begin), speculators.size());
-    const std::string name = speculators.substr(begin, end - begin);
+  for (const std::string& name : split_speculators(speculators))
     names += (names.empty() ? "" : "+") + name.substr(name.find_last_of('/') + 1);
-    begin = end + 1;
-  }
   return names;
 }
 

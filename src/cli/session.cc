@@ -23,11 +23,16 @@ constexpr const char* kQuestions = "bench/questions";
 
 }  // namespace
 
+std::filesystem::path beside_program(const std::string& relative) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : program.parent_path().parent_path() / relative;
+}
+
 std::string repository_path(const std::string& relative) {
   std::error_code ignored;
   if (std::filesystem::exists(relative, ignored)) return relative;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const auto beside = program.parent_path().parent_path() / relative;
+  const auto beside = beside_program(relative);
   return std::filesystem::exists(beside, ignored) ? beside.string() : "";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,9 @@ struct Session {
   std::string speculators;  // as -s names them
   double load_ms = 0;       // from opening the files to an engine that is ready
 };
+
+// A path relative to the folder above the program's; "" when the program's is not known.
+std::filesystem::path beside_program(const std::string& relative);
 
 // A file or folder of the repository, relative to the working folder or, if it isn't there, beside
 // the folder of the program; "" where neither has it.

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/options.h"
 #include "cli/session.h"
+#include "cli/speculators.h"
 #include "cli/verbs.h"
 #include "speculation/speculators/init.h"
 
@@ -21,17 +22,11 @@ struct SpeculatorInitOptions {
   std::string out;
 };
 
-DType weights_type(const std::string& name) {
-  if (name == "q4_1") return DType::kQ4_1;
-  if (name == "bf16") return DType::kBF16;
-  return name == "f32" ? DType::kF32 : DType::kQ8_0;
-}
-
 int init_speculator(SpeculatorInitOptions options) {
   if (std::filesystem::exists(options.out) && !is_package(options.out))
     fail(ErrorCode::kInvalidArgument, "--out {}: exists and is no speculator package", options.out);
   const auto checkpoint = open_checkpoint(model_path(options.common));
-  options.init.weights = weights_type(options.weights);
+  options.init.weights = package_weights(options.weights);
   write_package(options.out, init_package(*checkpoint, options.init));
   return 0;
 }
@@ -51,7 +46,7 @@ void add_speculator_init(CLI::App& group, Action& action) {
   add_number<uint64_t>(verb, "--seed", init.seed, "seed of the noise (default 0)");
   verb.add_option("--weights", options->weights,
                   "how matrices are held while running (default q8_0)")
-      ->check(CLI::IsMember({"q8_0", "q4_1", "bf16", "f32"}));
+      ->check(CLI::IsMember(package_weight_names()));
   verb.add_option("--out", options->out, "folder of the package; a package there is replaced")
       ->required()
       ->type_name("DIR");

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/session.h"
 #include "model/fingerprint.h"
 #include "speculation/speculators/draft_model.h"
 #include "speculation/speculators/ngram.h"
@@ -55,9 +56,7 @@ std::vector<fs::path> package_folders(const std::string& model) {
   std::vector<fs::path> folders;
   if (fs::is_directory(model, ignored)) folders.push_back(fs::path(model) / "speculators");
   folders.push_back(fs::path(model).parent_path() / "speculators");
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!program.empty())
-    folders.push_back(program.parent_path().parent_path() / "models" / "speculators");
+  folders.push_back(beside_program("models/speculators"));
   return folders;
 }
 
@@ -82,16 +81,6 @@ std::string fitting_package(const fs::path& folder, const SpeculatorTarget& targ
   return {};
 }
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('+', begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
-}
-
 }  // namespace
 
 void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
@@ -114,9 +103,27 @@ void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
       ->type_name("TREE");
 }
 
+std::vector<std::string> split_speculators(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+std::vector<std::string> package_weight_names() { return {"q8_0", "q4_1", "bf16", "f32"}; }
+
+DType package_weights(const std::string& name) {
+  if (name == "q4_1") return DType::kQ4_1;
+  if (name == "bf16") return DType::kBF16;
+  return name == "f32" ? DType::kF32 : DType::kQ8_0;
+}
+
 void check_speculators(const std::string& text) {
   if (text == "none" || text == kDefaultSpeculators) return;
-  const std::vector<std::string> names = split_names(text);
+  const std::vector<std::string> names = split_speculators(text);
   for (const std::string& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1)
       fail(ErrorCode::kInvalidArgument, "-s {}: '{}' is given twice", text, name);
@@ -142,7 +149,7 @@ std::vector<SpeculatorFactory> open_speculators(const std::string& text,
   std::vector<SpeculatorFactory> speculators;
   if (text == "none") return speculators;
   check_speculators(text);
-  for (const std::string& name : split_names(resolve_speculators(text, target)))
+  for (const std::string& name : split_speculators(resolve_speculators(text, target)))
     speculators.push_back(open_one(name, target));
   return speculators;
 }

@@ -23,6 +23,13 @@ struct SpeculationOptions {
 
 void add_speculation_options(CLI::App& verb, SpeculationOptions& options);  // -s --tree
 
+// The names in `text`, which "+" joins.
+std::vector<std::string> split_speculators(const std::string& text);
+
+// How a package's matrices may be held while running: the names of options, and their types.
+std::vector<std::string> package_weight_names();
+DType package_weights(const std::string& name);
+
 // Checks what can be checked before a model is loaded: Error(kInvalidArgument) for a name given
 // twice or together with none, Error(kNotFound) for one that is neither known nor a file.
 void check_speculators(const std::string& text);

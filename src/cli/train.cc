@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
-#include <cmath>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/progress.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/run_display.h"
 #include "cli/session.h"
 #include "cli/speculators.h"
 #include "cli/torch_build.h"
@@ -23,9 +18,6 @@
 
 namespace clover {
 namespace {
-
-constexpr int kInterrupted = 130;
-constexpr double kLogSeconds = 30;
 
 struct TrainVerb {
   CommonOptions common;
@@ -49,47 +41,17 @@ struct TrainVerb {
   int64_t warm_up = -1;
 };
 
-void note(const std::string& text) { std::fprintf(stderr, "clover: %s\n", text.c_str()); }
+double share_of(const TrainProgress& progress) {
+  return static_cast<double>(progress.tokens) / static_cast<double>(progress.max_tokens);
+}
 
-// A bar on a terminal, a line now and then elsewhere.
-class TrainDisplay {
- public:
-  explicit TrainDisplay(bool quiet)
-      : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), bar_("training", quiet) {}
-
-  void show(const TrainProgress& progress) {
-    if (quiet_) return;
-    if (terminal_) {
-      bar_.update(share(progress), rates(progress));
-    } else if (ms_since(last_) >= 1000 * kLogSeconds) {
-      last_ = Clock::now();
-      note(fmt::format("step {}, {} of {} tokens, {}", progress.step, progress.tokens,
-                       progress.max_tokens, rates(progress)));
-    }
-  }
-  void say(const std::string& text) {
-    if (quiet_) return;
-    bar_.clear();
-    note(text);
-  }
-  void clear() { bar_.clear(); }
-
- private:
-  static double share(const TrainProgress& progress) {
-    return static_cast<double>(progress.tokens) / static_cast<double>(progress.max_tokens);
-  }
-  static std::string rates(const TrainProgress& progress) {
-    std::string text =
-        fmt::format("loss {:.3f}, {:.0f} tokens/s", progress.loss, progress.tokens_per_second);
-    if (progress.best >= 0) text += fmt::format(", best {:.2f}", progress.best);
-    return std::string(progress.doing) == "training" ? text : progress.doing;
-  }
-
-  bool quiet_;
-  bool terminal_;
-  ProgressBar bar_;
-  Clock::time_point last_ = Clock::now();
-};
+std::string rates(const TrainProgress& progress) {
+  if (std::string(progress.doing) != "training") return progress.doing;
+  std::string text =
+      fmt::format("loss {:.3f}, {:.0f} tokens/s", progress.loss, progress.tokens_per_second);
+  if (progress.best >= 0) text += fmt::format(", best {:.2f}", progress.best);
+  return text;
+}
 
 Recipe make_recipe(const TrainVerb& verb, const ModelConfig& model) {
   Recipe recipe = preset_recipe(verb.preset, model.heads);
@@ -107,12 +69,6 @@ Recipe make_recipe(const TrainVerb& verb, const ModelConfig& model) {
   set(recipe.warm_up, verb.warm_up);
   if (!verb.token_loss.empty()) recipe.token_loss = parse_token_loss(verb.token_loss);
   return recipe;
-}
-
-DType weights_of(const std::string& name) {
-  if (name == "q4_1") return DType::kQ4_1;
-  if (name == "bf16") return DType::kBF16;
-  return name == "f32" ? DType::kF32 : DType::kQ8_0;
 }
 
 // Judges packages by real speculative decoding, with what they will share a tree with and alone.
@@ -192,11 +148,11 @@ int train_verb(TrainVerb verb) {
   const auto checkpoint = open_checkpoint(model_path(verb.common));
   const Session session = open_session(verb.common);
   verb.train.recipe = make_recipe(verb, session.model->config());
-  verb.train.weights = weights_of(verb.weights);
+  verb.train.weights = package_weights(verb.weights);
   verb.train.compute = verb.compute == "bf16" ? DType::kBF16 : DType::kF32;
   verb.train.threads = verb.common.threads;
   const Judge judge(verb, session, *checkpoint);
-  TrainDisplay display(verb.common.quiet);
+  RunDisplay display("training", verb.common.quiet);
   const InterruptWatch interrupt;
   bool told = false;
   TrainHooks hooks;
@@ -205,7 +161,10 @@ int train_verb(TrainVerb verb) {
       told = true;
       display.say("saving; Ctrl-C again stops at once");
     }
-    display.show(progress);
+    display.show(share_of(progress), rates(progress), [&] {
+      return fmt::format("step {}, {} of {} tokens, ", progress.step, progress.tokens,
+                         progress.max_tokens);
+    });
     return !interrupt.interrupted();
   };
   hooks.evaluate = [&](const std::string& package,
@@ -230,7 +189,7 @@ void add_recipe_options(CLI::App& verb, TrainVerb& o) {
                       "tokens it can draft: the most frequent of the answers (default 8192)", 1);
   verb.add_option("--weights", o.weights,
                   "how the package's matrices are held while running (default q8_0)")
-      ->check(CLI::IsMember({"q8_0", "q4_1", "bf16", "f32"}));
+      ->check(CLI::IsMember(package_weight_names()));
   verb.add_option("--loss", o.token_loss,
                   "what heads learn from: the text, the target's distribution, or what of it they "
                   "overlap")

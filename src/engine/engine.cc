@@ -12,8 +12,6 @@
 namespace clover {
 namespace {
 
-int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
-
 void check_range(int64_t value, int64_t low, int64_t high, const char* name) {
   if (value < low || value > high)
     fail(ErrorCode::kInvalidArgument, "{} must be {} to {}, not {}", name, low, high, value);
@@ -43,10 +41,10 @@ Engine::Engine(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
   check_range(context_, 2, trained, "context");
   check_range(options.max_sequences, 1, 4096, "max_sequences");
   check_range(options.prefill_rows, 1, 65536, "prefill_rows");
-  int64_t blocks = blocks_for(context_) * options.max_sequences;
+  int64_t blocks = kv_blocks_for(context_) * options.max_sequences;
   if (options.kv_tokens != 0) {
     check_range(options.kv_tokens, context_, context_ * options.max_sequences, "kv_tokens");
-    blocks = blocks_for(options.kv_tokens);
+    blocks = kv_blocks_for(options.kv_tokens);
   }
   kv_ = model_->backend().make_kv_store(model_->kv_shape(blocks, options.kv_type));
   pool_ = std::make_unique<KvBlockPool>(blocks, kKvBlockTokens);

@@ -171,7 +171,7 @@ inline std::vector<std::vector<float>> all_logits(const Model& model,
                                                   std::span<const TokenId> tokens,
                                                   DType kv_type = DType::kF16) {
   const auto rows = static_cast<int64_t>(tokens.size());
-  const int64_t blocks = (rows + kKvBlockTokens - 1) / kKvBlockTokens;
+  const int64_t blocks = kv_blocks_for(rows);
   const auto kv = model.backend().make_kv_store(model.kv_shape(blocks, kv_type));
   std::vector<int32_t> table(static_cast<size_t>(blocks));
   std::iota(table.begin(), table.end(), 0);

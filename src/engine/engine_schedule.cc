@@ -9,11 +9,6 @@
 #include "engine/engine.h"
 
 namespace clover {
-namespace {
-
-int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
-
-}  // namespace
 
 // Drafts of the sequence's next step, at most.
 int64_t Engine::most_drafts(const Sequence& sequence) const {
@@ -25,10 +20,11 @@ int64_t Engine::most_drafts(const Sequence& sequence) const {
 
 // Blocks that the sequence has or will ask for within its next drawing step.
 int64_t Engine::blocks_promised(const Sequence& sequence) const {
-  return blocks_for(std::ssize(sequence.tokens()) + 1 + most_drafts(sequence));
+  return kv_blocks_for(std::ssize(sequence.tokens()) + 1 + most_drafts(sequence));
 }
 
 void Engine::admit() {
+  if (waiting_.empty()) return;
   int64_t promised = 0;
   for (const auto& sequence : running_) promised += blocks_promised(*sequence);
   auto next = waiting_.begin();
@@ -89,7 +85,7 @@ bool Engine::reserve(int64_t sequence, int64_t slots) {
   if (pool_->reserve(sequence, slots)) return true;
   if (!prefixes_) return false;
   const int64_t end = pool_->committed(sequence) + pool_->reserved(sequence) + slots;
-  const int64_t more = blocks_for(end) - std::ssize(pool_->blocks(sequence));
+  const int64_t more = kv_blocks_for(end) - std::ssize(pool_->blocks(sequence));
   return prefixes_->make_room(more) && pool_->reserve(sequence, slots);
 }
 

@@ -15,11 +15,15 @@ Json token_json(TokenId id, float logprob, const Tokenizer& tokenizer) {
   Json bytes = Json::array();
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
   return {{"token", std::string(text)},
-          {"logprob", std::max(static_cast<double>(logprob), kLeastLogprob)},
+          {"logprob", logprob_number(logprob)},
           {"bytes", std::move(bytes)}};
 }
 
 }  // namespace
+
+double logprob_number(float logprob) {
+  return std::max(static_cast<double>(logprob), kLeastLogprob);
+}
 
 double decode_speed(const RequestStats& stats) {
   if (stats.completion_tokens < 2) return 0.0;

@@ -17,6 +17,8 @@ double decode_speed(const RequestStats& stats);
 Json usage_json(const RequestStats& stats);
 Json speculation_json(const RequestStats& stats, const std::string& speculator);
 Json timing_json(const RequestStats& stats, double load_ms);
+// A log-probability as JSON has it.
+double logprob_number(float logprob);
 // Log-probabilities in the OpenAI API's shape: {"content": [{token, logprob, bytes,
 // top_logprobs}]}. Minus infinity, which JSON lacks, becomes -9999 as there.
 Json logprobs_json(const std::vector<OutputToken>& tokens, const Tokenizer& tokenizer);

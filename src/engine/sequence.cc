@@ -127,8 +127,10 @@ void Sequence::send(bool all) {
   output.finish = finish_;
   output.error = error_;
   stats_.total_ms = ms_since(submitted_);
-  stats_.settle();
-  if (all) output.stats = &stats_;
+  if (all) {
+    stats_.settle();
+    output.stats = &stats_;
+  }
   const bool news = !output.text.empty() || !output.tokens.empty() || all;
   if (!news || !request_.on_output || failure_) return;
   try {

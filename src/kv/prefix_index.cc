@@ -9,9 +9,7 @@ namespace clover {
 namespace {
 
 uint64_t hash_of(int64_t parent, std::span<const int32_t> ids) {
-  uint64_t hash = mix64(static_cast<uint64_t>(parent));
-  for (const int32_t id : ids) hash = mix64(hash ^ static_cast<uint32_t>(id));
-  return hash;
+  return mix_all(mix64(static_cast<uint64_t>(parent)), ids);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/questions.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace clover {
@@ -39,7 +39,7 @@ Question parse_question(const Json& line, const std::string& where) {
   return question;
 }
 
-std::vector<Question> read_file(const std::string& path) {
+std::vector<Question> read_one(const std::string& path) {
   std::ifstream in(path);
   if (!in) fail(ErrorCode::kNotFound, "cannot read the question file {}", path);
   std::vector<Question> questions;
@@ -57,16 +57,12 @@ std::vector<Question> read_file(const std::string& path) {
 
 std::vector<Question> read_questions(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return read_file(path);
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error))
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
-  if (error) fail(ErrorCode::kIo, "cannot read the folder {}: {}", path, error.message());
+  if (!std::filesystem::is_directory(path, error)) return read_one(path);
+  const std::vector<std::string> files = files_in_folder(path, ".jsonl");
   if (files.empty()) fail(ErrorCode::kNotFound, "the folder {} holds no .jsonl file", path);
-  std::sort(files.begin(), files.end());
   std::vector<Question> questions;
   for (const std::string& file : files)
-    for (Question& question : read_file(file)) questions.push_back(std::move(question));
+    for (Question& question : read_one(file)) questions.push_back(std::move(question));
   return questions;
 }
 

@@ -9,8 +9,6 @@
 namespace clover {
 namespace {
 
-constexpr double kLeastLogprob = -9999.0;  // JSON has no infinity
-
 int64_t characters(const std::string& text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
@@ -63,11 +61,10 @@ Json ApiAnswer::logprobs(const std::vector<OutputToken>& tokens, const std::stri
   size_t begin = 0;
   for (const OutputToken& token : tokens) {
     texts.push_back(std::string(tokenizer_.token_bytes(token.id)));
-    values.push_back(std::max(static_cast<double>(token.logprob), kLeastLogprob));
+    values.push_back(logprob_number(token.logprob));
     Json others = Json::object();
     for (const TokenLogprob& other : token.top)
-      others[std::string(tokenizer_.token_bytes(other.id))] =
-          std::max(static_cast<double>(other.logprob), kLeastLogprob);
+      others[std::string(tokenizer_.token_bytes(other.id))] = logprob_number(other.logprob);
     top.push_back(std::move(others));
     at.push_back(offset + characters(text.substr(0, begin)));
     begin += static_cast<size_t>(token.text_bytes);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/distilled_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace clover {
 namespace {
@@ -19,7 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "clover-distilled";
 constexpr int kVersion = 1;
-constexpr const char* kLockName = ".lock";
 constexpr const char* kPrefix = "shard-";
 constexpr const char* kSuffix = ".bin";
 constexpr size_t kDigits = 12;
@@ -49,13 +43,6 @@ T field(const Json& object, const char* name, const std::string& path) {
   }
 }
 
-Json dropped_json(const DroppedTasks& dropped) {
-  return {{"duplicate", dropped.duplicate},
-          {"excluded", dropped.excluded},
-          {"unusable", dropped.unusable},
-          {"failed", dropped.failed}};
-}
-
 Json shard_json(const ShardEntry& shard) {
   const ShardHeader& h = shard.header;
   return {{"file", shard.file},  {"first_task", h.first_task},
@@ -75,6 +62,25 @@ Json counts_json(const DistilledCounts& c) {
 }
 
 }  // namespace
+
+Json target_json(const DistillSettings& s) {
+  return {{"name", s.target}, {"fingerprint", s.fingerprint}, {"vocab_size", s.vocab}};
+}
+
+Json settings_json(const DistillSettings& s) {
+  return {{"seed", s.seed},
+          {"max_tokens", s.max_tokens},
+          {"greedy_share", s.greedy_share},
+          {"temperature", s.temperature},
+          {"context", s.context}};
+}
+
+Json dropped_json(const DroppedTasks& dropped) {
+  return {{"duplicate", dropped.duplicate},
+          {"excluded", dropped.excluded},
+          {"unusable", dropped.unusable},
+          {"failed", dropped.failed}};
+}
 
 bool is_distilled(const std::string& folder) {
   std::error_code ignored;
@@ -149,34 +155,16 @@ DistilledFolder::DistilledFolder(const std::string& folder, const DistillSetting
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail(ErrorCode::kIo, "cannot make the folder {}: {}", path_, error.message());
-  lock();
-  try {
-    const bool resumed = fs::exists(fs::path(path_) / kManifestName);
-    if (resumed) check_settings();
-    if (!resumed && !shard_names(path_).empty())
-      fail(ErrorCode::kInvalidArgument, "{} holds shards but no {}; name another folder", path_,
-           kManifestName);
-    remove_unfinished();
-    for (const std::string& name : shard_names(path_)) load(name);
-    if (!resumed) write_manifest();
-  } catch (...) {
-    close(lock_);
-    throw;
-  }
-}
-
-DistilledFolder::~DistilledFolder() { close(lock_); }
-
-// The kernel gives the lock back when the process ends, however it ends.
-void DistilledFolder::lock() {
-  const std::string file = (fs::path(path_) / kLockName).string();
-  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0)
-    fail(ErrorCode::kIo, "cannot write to the folder {}: {}", path_,
-         std::system_category().message(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-  close(lock_);
-  fail(ErrorCode::kInvalidArgument, "another process is writing to {}", path_);
+  lock_.emplace(path_,
+                FolderLock::Words{"cannot write to the folder", "another process is writing to"});
+  const bool resumed = fs::exists(fs::path(path_) / kManifestName);
+  if (resumed) check_settings();
+  if (!resumed && !shard_names(path_).empty())
+    fail(ErrorCode::kInvalidArgument, "{} holds shards but no {}; name another folder", path_,
+         kManifestName);
+  remove_unfinished();
+  for (const std::string& name : shard_names(path_)) load(name);
+  if (!resumed) write_manifest();
 }
 
 void DistilledFolder::remove_unfinished() const {
@@ -255,20 +243,13 @@ void DistilledFolder::write(const ShardHeader& header, std::span<const Distilled
 void DistilledFolder::write_manifest() const {
   Json list = Json::array();
   for (const auto& [first, shard] : shards_) list.push_back(shard_json(shard));
-  const DistillSettings& s = settings_;
-  const Json manifest = {
-      {"format", kFormat},
-      {"version", kVersion},
-      {"target", {{"name", s.target}, {"fingerprint", s.fingerprint}, {"vocab_size", s.vocab}}},
-      {"settings",
-       {{"seed", s.seed},
-        {"max_tokens", s.max_tokens},
-        {"greedy_share", s.greedy_share},
-        {"temperature", s.temperature},
-        {"context", s.context}}},
-      {"counts", counts_json(counts())},
-      {"prompts", prompts_},
-      {"shards", std::move(list)}};
+  const Json manifest = {{"format", kFormat},
+                         {"version", kVersion},
+                         {"target", target_json(settings_)},
+                         {"settings", settings_json(settings_)},
+                         {"counts", counts_json(counts())},
+                         {"prompts", prompts_},
+                         {"shards", std::move(list)}};
   write_file((fs::path(path_) / kManifestName).string(),
              manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "train/shard.h"
 
@@ -41,6 +43,12 @@ struct DistilledCounts {
   DroppedTasks dropped;
 };
 
+// The objects of the manifest that say what the data is: {name, fingerprint, vocab_size}, the other
+// settings, and the tasks without a sample by reason.
+Json target_json(const DistillSettings& settings);
+Json settings_json(const DistillSettings& settings);
+Json dropped_json(const DroppedTasks& dropped);
+
 inline constexpr const char* kManifestName = "manifest.json";
 
 // Whether the folder has a manifest of distilled data.
@@ -64,9 +72,6 @@ class DistilledFolder {
   // writes there, when the folder holds something else, or was made with other settings (each is
   // named); errors of ShardView.
   DistilledFolder(const std::string& folder, const DistillSettings& settings);
-  ~DistilledFolder();
-  DistilledFolder(const DistilledFolder&) = delete;
-  DistilledFolder& operator=(const DistilledFolder&) = delete;
 
   const std::string& path() const { return path_; }
   const DistillSettings& settings() const { return settings_; }
@@ -88,7 +93,6 @@ class DistilledFolder {
   void write_manifest() const;
 
  private:
-  void lock();
   void remove_unfinished() const;
   void check_settings() const;
   void load(const std::string& name);
@@ -98,7 +102,7 @@ class DistilledFolder {
   Json prompts_ = Json::object();
   std::map<uint64_t, ShardEntry> shards_;
   std::map<uint64_t, Finished> finished_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace clover

@@ -35,11 +35,7 @@ bool is_word(utf8proc_category_t category) {
   return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO;
 }
 
-uint64_t hash_all(std::span<const uint64_t> words) {
-  uint64_t hash = mix64(words.size());
-  for (const uint64_t word : words) hash = mix64(hash ^ word);
-  return hash;
-}
+uint64_t hash_all(std::span<const uint64_t> words) { return mix_all(mix64(words.size()), words); }
 
 }  // namespace
 

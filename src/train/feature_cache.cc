@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "tensor/quant.h"
 
@@ -32,11 +33,7 @@ struct RecordHead {
   uint64_t checksum;
 };
 
-uint64_t key_of(std::span<const TokenId> text) {
-  uint64_t key = mix64(text.size());
-  for (const TokenId id : text) key = mix64(key ^ static_cast<uint64_t>(id));
-  return key;
-}
+uint64_t key_of(std::span<const TokenId> text) { return mix_all(mix64(text.size()), text); }
 
 uint64_t checksum_of(uint64_t key, std::span<const uint16_t> values) {
   uint64_t sum = key;
@@ -172,10 +169,8 @@ void FeatureCache::write(std::span<const TokenId> text, const float* states) {
   if (error != 0) {
     // What is behind the last whole record goes, so that the space is free again.
     if (ftruncate(descriptor_, static_cast<off_t>(end_)) != 0) error = errno;
-    fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? ErrorCode::kExhausted
-                                                              : ErrorCode::kIo,
-         "cannot write {}: {}; the features of {} texts are kept", path_, std::strerror(error),
-         places_.size());
+    fail(write_error(error), "cannot write {}: {}; the features of {} texts are kept", path_,
+         std::strerror(error), places_.size());
   }
   places_[key] = end_;
   end_ += sizeof(head) + 2 * buffer_.size();

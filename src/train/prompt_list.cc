@@ -10,12 +10,9 @@
 namespace clover {
 
 uint64_t prompt_hash(std::span<const TokenId> first, std::span<const std::string> turns) {
-  uint64_t hash = mix64(first.size());
-  for (const TokenId id : first) hash = mix64(hash ^ static_cast<uint64_t>(id));
-  for (size_t i = 1; i < turns.size(); ++i) {
-    hash = mix64(hash ^ turns[i].size());
-    for (const char c : turns[i]) hash = mix64(hash ^ static_cast<unsigned char>(c));
-  }
+  uint64_t hash = mix_all(mix64(first.size()), first);
+  for (size_t i = 1; i < turns.size(); ++i)
+    hash = mix_all(mix64(hash ^ turns[i].size()), std::span<const char>(turns[i]));
   return std::max<uint64_t>(hash, 1);
 }
 

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/writer.h"
 
@@ -93,13 +87,7 @@ RunFolder::RunFolder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) fail(ErrorCode::kIo, "cannot make the folder {}: {}", path, error.message());
-  const std::string lock = (fs::path(path) / ".lock").string();
-  lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) fail(ErrorCode::kIo, "cannot write in {}: {}", path, std::strerror(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
-    fail(ErrorCode::kInvalidArgument, "another process trains in {}", path);
-  }
+  lock_.emplace(path, FolderLock::Words{"cannot write in", "another process trains in"});
   std::vector<fs::path> unfinished;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
@@ -108,8 +96,6 @@ RunFolder::RunFolder(const std::string& path) {
   }
   for (const fs::path& left : unfinished) fs::remove_all(left, error);
 }
-
-RunFolder::~RunFolder() { close(lock_); }
 
 void check_settings(const Json& saved, const Json& wanted, const std::string& folder) {
   std::string differing;

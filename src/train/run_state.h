@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace clover {
@@ -53,12 +55,9 @@ class RunFolder {
   // Makes the folder where it is missing. Error(kIo) when that cannot be done, kInvalidArgument
   // when another process trains there.
   explicit RunFolder(const std::string& path);
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
  private:
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
 };
 
 // Error(kInvalidArgument) naming every setting in which the two differ.

@@ -53,22 +53,16 @@ void append(std::string& out, T value) {
   out.append(raw, sizeof value);
 }
 
-std::string from_hex(const std::string& hex) {
+std::string from_hex(const std::string& digits) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  if (hex.size() != 2 * kDigestBytes ||
-      hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+  if (digits.size() != 2 * kDigestBytes ||
+      digits.find_first_not_of("0123456789abcdef") != std::string::npos)
     fail(ErrorCode::kInvalidArgument, "a target's fingerprint is 64 hexadecimal digits, not '{}'",
-         hex);
+         digits);
   std::string raw;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    raw += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  for (size_t i = 0; i < digits.size(); i += 2)
+    raw += static_cast<char>(digit(digits[i]) * 16 + digit(digits[i + 1]));
   return raw;
-}
-
-std::string to_hex(std::span<const std::byte> raw) {
-  std::string hex;
-  for (const std::byte b : raw) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
-  return hex;
 }
 
 uint32_t token_bytes_for(uint32_t vocab) { return vocab <= kShortVocab ? 2 : 4; }
@@ -188,7 +182,7 @@ void ShardView::read_header(std::span<const std::byte> bytes) {
   std::memcpy(&header_.dropped, bytes.data() + kAtDropped, sizeof header_.dropped);
   header_.tokens = read_at<uint64_t>(bytes, kAtTokens);
   header_.response_tokens = read_at<uint64_t>(bytes, kAtResponseTokens);
-  header_.fingerprint = to_hex(bytes.subspan(kAtFingerprint, kDigestBytes));
+  header_.fingerprint = hex(bytes.subspan(kAtFingerprint, kDigestBytes));
   const auto zero = [](std::byte b) { return b == std::byte{0}; };
   const auto padding = bytes.subspan(kAtPadding, kHeaderBytes - kAtPadding);
   if (read_at<uint32_t>(bytes, kAtReserved) != 0 ||
@@ -296,7 +290,7 @@ DistilledSample ShardView::sample(size_t i) const {
 void check_shard_digest(std::span<const std::byte> bytes, const std::string& name) {
   if (bytes.size() < kDigestBytes) fail(ErrorCode::kCorrupt, "{}: checksum: truncated", name);
   const auto content = bytes.first(bytes.size() - kDigestBytes);
-  if (sha256_hex(content) != to_hex(bytes.last(kDigestBytes)))
+  if (sha256_hex(content) != hex(bytes.last(kDigestBytes)))
     fail(ErrorCode::kCorrupt, "{}: checksum: its bytes are not those that were written", name);
 }
 

@@ -9,10 +9,6 @@ namespace {
 // Rows of one pass: enough for the kernels' full speed, few enough for the caches.
 constexpr int64_t kPassRows = 1024;
 
-int64_t blocks_of(const std::vector<TokenId>& text) {
-  return (std::ssize(text) + kKvBlockTokens - 1) / kKvBlockTokens;
-}
-
 }  // namespace
 
 std::vector<float> TargetFeatures::run(std::span<const std::vector<TokenId>> texts) {
@@ -35,7 +31,7 @@ std::vector<float> TargetFeatures::run(std::span<const std::vector<TokenId>> tex
 
 void TargetFeatures::run_some(std::span<const std::vector<TokenId>> texts, float* out) {
   int64_t blocks = 0;
-  for (const std::vector<TokenId>& text : texts) blocks += blocks_of(text);
+  for (const std::vector<TokenId>& text : texts) blocks += kv_blocks_for(std::ssize(text));
   if (blocks == 0) return;
   if (!kv_ || kv_->shape().blocks < blocks)
     kv_ = target_->backend().make_kv_store(target_->kv_shape(blocks, DType::kF16));
@@ -45,7 +41,7 @@ void TargetFeatures::run_some(std::span<const std::vector<TokenId>> texts, float
   size_t first_block = 0;
   for (const std::vector<TokenId>& text : texts) {
     if (text.empty()) continue;
-    const auto count = static_cast<size_t>(blocks_of(text));
+    const auto count = static_cast<size_t>(kv_blocks_for(std::ssize(text)));
     const int64_t first_row = batch.rows();
     batch.sequences.push_back({.blocks = std::span(table).subspan(first_block, count),
                                .first_row = first_row,

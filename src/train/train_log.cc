@@ -49,9 +49,7 @@ void TrainLog::add(const Json& line) {
   const int error = done < 0 ? errno : ENOSPC;
   if (descriptor >= 0) close(descriptor);
   if (done != std::ssize(text))
-    fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? ErrorCode::kExhausted
-                                                              : ErrorCode::kIo,
-         "cannot write {}: {}", path_, std::strerror(error));
+    fail(write_error(error), "cannot write {}: {}", path_, std::strerror(error));
   lines_.push_back(line);
 }
 

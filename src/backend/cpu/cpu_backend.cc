@@ -78,13 +78,7 @@ MatrixPtr CpuBackend::load_matrix(std::span<const WeightView> parts) {
 }
 
 VectorPtr CpuBackend::load_vector(std::span<const WeightView> parts) {
-  std::vector<float> values;
-  for (const WeightView& part : parts) {
-    const size_t at = values.size();
-    values.resize(at + static_cast<size_t>(part.rows * part.cols));
-    dequantise(part.type, part.data, part.rows * part.cols, values.data() + at);
-  }
-  return std::make_shared<CpuVector>(std::move(values));
+  return std::make_shared<CpuVector>(dequantised(parts));
 }
 
 std::unique_ptr<KvStore> CpuBackend::make_kv_store(const KvShape& shape) {

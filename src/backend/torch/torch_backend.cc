@@ -153,12 +153,7 @@ MatrixPtr TorchBackend::load_matrix(std::span<const WeightView> parts) {
 }
 
 VectorPtr TorchBackend::load_vector(std::span<const WeightView> parts) {
-  std::vector<float> values;
-  for (const WeightView& part : parts) {
-    const size_t at = values.size();
-    values.resize(at + static_cast<size_t>(part.rows * part.cols));
-    dequantise(part.type, part.data, part.rows * part.cols, values.data() + at);
-  }
+  const std::vector<float> values = dequantised(parts);
   return with_torch("loading a vector", [&] {
     return std::make_shared<TorchVector>(
         from_floats({static_cast<int64_t>(values.size())}, values.data()));

@@ -12,8 +12,8 @@ namespace {
 // The rows of a result, found by method, batch and category.
 class DecodeTable {
  public:
-  explicit DecodeTable(const DecodeResult& result) : rows_(result.rows) {
-    for (const DecodeRow& row : rows_) {
+  explicit DecodeTable(const DecodeResult& result) : result_(result) {
+    for (const DecodeRow& row : result.rows) {
       add(methods, row.method);
       add(batches, row.batch);
       if (row.category != "all") add(categories, row.category);
@@ -24,9 +24,7 @@ class DecodeTable {
   // Null where nothing was measured.
   const DecodeRow* find(const std::string& method, int64_t batch,
                         const std::string& category) const {
-    for (const DecodeRow& row : rows_)
-      if (row.method == method && row.batch == batch && row.category == category) return &row;
-    return nullptr;
+    return find_row(result_, method, batch, category);
   }
   // Without it the file's speed-ups are over the method itself and mean nothing.
   bool has_baseline() const {
@@ -42,7 +40,7 @@ class DecodeTable {
   static void add(std::vector<T>& to, const T& value) {
     if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
   }
-  const std::vector<DecodeRow>& rows_;
+  const DecodeResult& result_;
 };
 
 std::vector<std::string> batch_head(const DecodeTable& table) {

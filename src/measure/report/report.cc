@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace clover {
 namespace {
@@ -27,13 +27,6 @@ bool same_origin(const ResultOrigin& a, const ResultOrigin& b) {
          (a.isa == b.isa || a.isa.empty() || b.isa.empty());
 }
 
-const DecodeRow* find_row(const DecodeResult& result, const DecodeRow& wanted) {
-  for (const DecodeRow& row : result.rows)
-    if (row.method == wanted.method && row.batch == wanted.batch && row.category == wanted.category)
-      return &row;
-  return nullptr;
-}
-
 void refuse_twice(const std::string& first, const std::string& second, const std::string& what) {
   fail(ErrorCode::kInvalidArgument,
        "{} and {} both hold {} with the same settings; give one of them only", first, second, what);
@@ -43,17 +36,17 @@ void add(ReportChapter& chapter, const DecodeResult& result) {
   for (DecodeResult& other : chapter.decodes) {
     if (other.settings != result.settings) continue;
     for (const DecodeRow& row : result.rows)
-      if (find_row(other, row) != nullptr)
+      if (find_row(other, row.method, row.batch, row.category) != nullptr)
         refuse_twice(other.files.front(), result.files.front(),
                      fmt::format("method {}, batch {}", row.method, row.batch));
     other.rows.insert(other.rows.end(), result.rows.begin(), result.rows.end());
     other.files.insert(other.files.end(), result.files.begin(), result.files.end());
     return;
   }
-  for (size_t i = 0; i < result.rows.size(); ++i)
-    if (find_row(result, result.rows[i]) != &result.rows[i])
+  for (const DecodeRow& row : result.rows)
+    if (find_row(result, row.method, row.batch, row.category) != &row)
       refuse_twice(result.files.front(), "itself",
-                   fmt::format("method {}, batch {}", result.rows[i].method, result.rows[i].batch));
+                   fmt::format("method {}, batch {}", row.method, row.batch));
   chapter.decodes.push_back(result);
 }
 
@@ -132,12 +125,8 @@ std::vector<ResultFile> read_results(const std::vector<std::string>& paths) {
       files.push_back(path);
       continue;
     }
-    std::vector<std::string> inside;
-    for (const auto& entry : std::filesystem::directory_iterator(path, error))
-      if (entry.path().extension() == ".json") inside.push_back(entry.path().string());
-    if (error) fail(ErrorCode::kIo, "cannot read the folder {}: {}", path, error.message());
+    const std::vector<std::string> inside = files_in_folder(path, ".json");
     if (inside.empty()) fail(ErrorCode::kNotFound, "the folder {} holds no result (*.json)", path);
-    std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
   std::vector<ResultFile> results;

@@ -164,6 +164,13 @@ PeerResult read_peers(const ResultField& file) {
 
 }  // namespace
 
+const DecodeRow* find_row(const DecodeResult& result, std::string_view method, int64_t batch,
+                          std::string_view category) {
+  for (const DecodeRow& row : result.rows)
+    if (row.method == method && row.batch == batch && row.category == category) return &row;
+  return nullptr;
+}
+
 ResultFile read_result(const std::string& path) {
   return parse_result(read_file(path, kMostBytes), path);
 }

@@ -67,6 +67,10 @@ struct DecodeResult {
   std::vector<DecodeRow> rows;
 };
 
+// The first row of a method, batch and category; null where nothing was measured.
+const DecodeRow* find_row(const DecodeResult& result, std::string_view method, int64_t batch,
+                          std::string_view category);
+
 struct KernelCost {
   std::string type;
   int64_t rows = 1;

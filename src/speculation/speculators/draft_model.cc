@@ -14,8 +14,6 @@ namespace {
 
 constexpr int32_t kNeverRun = -2;
 
-int64_t blocks_of(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
-
 uint64_t step_hash(uint64_t hash, int32_t token) {
   return mix64(hash ^ static_cast<uint32_t>(token));
 }
@@ -109,7 +107,7 @@ void DraftModelSpeculator::mark_stored(const Part& part, int64_t end) {
 
 // Drafts were written to slots behind the sequence's tokens.
 void DraftModelSpeculator::mark_scratch(const Part& part, int64_t first, int64_t end) {
-  for (int64_t b = first / kKvBlockTokens; b < blocks_of(end); ++b) {
+  for (int64_t b = first / kKvBlockTokens; b < kv_blocks_for(end); ++b) {
     Written& written = written_[static_cast<size_t>(part.sequence.blocks[static_cast<size_t>(b)])];
     if (written.slots > std::max<int64_t>(first - b * kKvBlockTokens, 0)) written = {};
   }

@@ -21,10 +21,8 @@ constexpr int64_t kDefaultDraftVocab = 8192;
 constexpr int64_t kEagleHeads = 5;
 
 void append_floats(const MappedTensor& tensor, std::vector<float>& values) {
-  const WeightView& view = tensor.view;
-  const size_t at = values.size();
-  values.resize(at + static_cast<size_t>(view.rows * view.cols));
-  dequantise(view.type, view.data, view.rows * view.cols, values.data() + at);
+  const std::vector<float> more = dequantised({&tensor.view, 1});
+  values.insert(values.end(), more.begin(), more.end());
 }
 
 // The part of a layer that a tensor's name ends with.

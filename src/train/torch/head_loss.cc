@@ -23,7 +23,7 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& w) {
 
 void check(const at::Tensor& normed, const at::Tensor& head, const HeadTargets& t) {
   const auto rows = static_cast<size_t>(normed.size(0));
-  const bool soft = t.kind != LossKind::kHard;
+  const bool soft = t.kind != TokenLoss::kText;
   if (normed.size(1) != head.size(1) || t.truth.size() != rows || t.weights.size() != rows ||
       (soft && t.teacher_row.size() != rows))
     fail(ErrorCode::kInvalidArgument, "the rows of a head and their targets differ in size");
@@ -77,7 +77,7 @@ class LossPass {
     at::Tensor weights;  // [c, 1]
   };
 
-  bool soft() const { return targets_.kind != LossKind::kHard; }
+  bool soft() const { return targets_.kind != TokenLoss::kText; }
   // Rows whose loss does not exist have no weight either.
   float weight(int64_t row) const {
     const auto i = static_cast<size_t>(row);
@@ -144,7 +144,7 @@ class LossPass {
       teacher_rows.push_back(targets_.teacher_row[static_cast<size_t>(row)]);
     const at::Tensor q =
         targets_.teacher.index_select(0, column(teacher_rows).squeeze(1)).to(normed_.scalar_type());
-    if (targets_.kind == LossKind::kSoft) {
+    if (targets_.kind == TokenLoss::kTarget) {
       // log p = logit - log(sum(exp)), which the likeliest token tells without another pass of exp.
       const at::Tensor mass = q.sum(1, true);
       const at::Tensor lse = c.logits.amax(1, true) - at::log(c.p.amax(1, true));
@@ -156,7 +156,7 @@ class LossPass {
     // d(overlap)/dp is 1 where p is the smaller one; through the softmax:
     const at::Tensor smaller = (c.p < q).to(c.p.scalar_type());
     const at::Tensor through = c.p * ((c.p * smaller).sum(1, true) - smaller);
-    if (targets_.kind == LossKind::kOverlap) {
+    if (targets_.kind == TokenLoss::kOverlap) {
       gradient = through;
       return 1.0 - overlap;
     }

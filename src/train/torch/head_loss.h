@@ -6,28 +6,22 @@
 #include <cstdint>
 #include <vector>
 
-namespace clover {
+#include "train/recipe.h"
 
-// How a head's distribution p over the draft vocabulary is judged.
-enum class LossKind {
-  kHard,       // -log p(token of the text)
-  kSoft,       // -sum(q log p): cross entropy with the target's distribution q
-  kOverlap,    // 1 - sum(min(p, q)): what speculative sampling would reject
-  kLogOverlap  // -log(sum(min(p, q)))
-};
+namespace clover {
 
 // What the M rows of a head are to say.
 struct HeadTargets {
-  LossKind kind = LossKind::kHard;
+  TokenLoss kind = TokenLoss::kText;
   std::vector<int64_t> truth;        // [M] draft id of the text's token, -1: it has none
-  at::Tensor teacher;                // [U, draft vocabulary] q; unused by kHard
-  std::vector<int64_t> teacher_row;  // [M] row of `teacher`; unused by kHard
+  at::Tensor teacher;                // [U, draft vocabulary] q; unused by kText
+  std::vector<int64_t> teacher_row;  // [M] row of `teacher`; unused by kText
   std::vector<float> weights;        // [M] of each row's loss; rows of weight 0 get no gradient
 };
 
 struct HeadLoss {
   at::Tensor total;           // sum of weight * loss; backward() reaches what `normed` came from
-  std::vector<float> loss;    // [M] 0 where kHard has no truth
+  std::vector<float> loss;    // [M] 0 where kText has no truth
   std::vector<uint8_t> top1;  // [M] whether the text's token is the likeliest
   std::vector<uint8_t> top5;  // [M] or among the five likeliest
 };

@@ -34,35 +34,35 @@ struct Problem {
   at::Tensor head = noise({kVocab, kHidden}, 2.0);
   HeadTargets targets;
 
-  explicit Problem(LossKind kind) {
+  explicit Problem(TokenLoss kind) {
     targets.kind = kind;
     for (int64_t i = 0; i < kRows; ++i) {
       targets.truth.push_back(i % 11 == 0 ? -1 : i * 7 % kVocab);
       targets.teacher_row.push_back(i * 5 % 20);
       targets.weights.push_back(i % 3 == 0 ? 0.0f : 0.25f + 0.5f * static_cast<float>(i % 4));
     }
-    if (kind != LossKind::kHard)
+    if (kind != TokenLoss::kText)
       targets.teacher = at::softmax(noise({20, kVocab}, 4.0), 1).to(at::kBFloat16);
   }
 
   // The definition, over whole matrices with the library's own gradients: [M]
   at::Tensor plain() const {
     const at::Tensor logp = at::log_softmax(at::linear(normed, head), 1);
-    if (targets.kind == LossKind::kHard) {
+    if (targets.kind == TokenLoss::kText) {
       const at::Tensor truth = at::tensor(targets.truth);
       return -logp.gather(1, truth.clamp_min(0).unsqueeze(1)).squeeze(1) * (truth >= 0);
     }
     const at::Tensor q =
         targets.teacher.index_select(0, at::tensor(targets.teacher_row)).to(at::kDouble);
-    if (targets.kind == LossKind::kSoft) return -(q * logp).sum(1);
+    if (targets.kind == TokenLoss::kTarget) return -(q * logp).sum(1);
     const at::Tensor overlap = at::minimum(logp.exp(), q).sum(1);
-    return targets.kind == LossKind::kOverlap ? 1.0 - overlap : -overlap.log();
+    return targets.kind == TokenLoss::kOverlap ? 1.0 - overlap : -overlap.log();
   }
 };
 
 TEST(HeadLoss, EqualsItsDefinitionAndTheLibrarysGradients) {
-  for (const LossKind kind :
-       {LossKind::kHard, LossKind::kSoft, LossKind::kOverlap, LossKind::kLogOverlap}) {
+  for (const TokenLoss kind :
+       {TokenLoss::kText, TokenLoss::kTarget, TokenLoss::kOverlap, TokenLoss::kLogOverlap}) {
     SCOPED_TRACE(static_cast<int>(kind));
     Problem p(kind);
     p.normed.set_requires_grad(true);
@@ -87,7 +87,7 @@ TEST(HeadLoss, EqualsItsDefinitionAndTheLibrarysGradients) {
 }
 
 TEST(HeadLoss, RowsWithoutWeightOrTruthGetNoGradient) {
-  Problem p(LossKind::kHard);
+  Problem p(TokenLoss::kText);
   p.normed.set_requires_grad(true);
   head_loss(p.normed, p.head, p.targets).total.backward();
   const at::Tensor size = p.normed.grad().abs().sum(1);
@@ -130,7 +130,7 @@ TEST(HeadLoss, MakesTheTargetsDistribution) {
 }
 
 TEST(HeadLoss, RefusesTargetsThatDoNotFit) {
-  const auto message = [](const std::function<void(Problem&)>& break_it, LossKind kind) {
+  const auto message = [](const std::function<void(Problem&)>& break_it, TokenLoss kind) {
     Problem p(kind);
     break_it(p);
     try {
@@ -140,15 +140,15 @@ TEST(HeadLoss, RefusesTargetsThatDoNotFit) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(message([](Problem& p) { p.targets.truth.pop_back(); }, LossKind::kHard),
+  EXPECT_THAT(message([](Problem& p) { p.targets.truth.pop_back(); }, TokenLoss::kText),
               HasSubstr("differ in size"));
-  EXPECT_THAT(message([](Problem& p) { p.targets.weights.clear(); }, LossKind::kHard),
+  EXPECT_THAT(message([](Problem& p) { p.targets.weights.clear(); }, TokenLoss::kText),
               HasSubstr("differ in size"));
-  EXPECT_THAT(message([](Problem& p) { p.targets.truth[3] = kVocab; }, LossKind::kHard),
+  EXPECT_THAT(message([](Problem& p) { p.targets.truth[3] = kVocab; }, TokenLoss::kText),
               HasSubstr("draft id 37 is outside"));
-  EXPECT_THAT(message([](Problem& p) { p.targets.teacher_row[3] = 20; }, LossKind::kSoft),
+  EXPECT_THAT(message([](Problem& p) { p.targets.teacher_row[3] = 20; }, TokenLoss::kTarget),
               HasSubstr("no row 20"));
-  EXPECT_THAT(message([](Problem& p) { p.targets.teacher = at::Tensor(); }, LossKind::kOverlap),
+  EXPECT_THAT(message([](Problem& p) { p.targets.teacher = at::Tensor(); }, TokenLoss::kOverlap),
               HasSubstr("not the head's"));
 }
 

@@ -6,20 +6,6 @@
 namespace clover {
 namespace {
 
-LossKind kind_of(TokenLoss loss) {
-  switch (loss) {
-    case TokenLoss::kText:
-      return LossKind::kHard;
-    case TokenLoss::kTarget:
-      return LossKind::kSoft;
-    case TokenLoss::kOverlap:
-      return LossKind::kOverlap;
-    case TokenLoss::kLogOverlap:
-      return LossKind::kLogOverlap;
-  }
-  return LossKind::kHard;
-}
-
 int64_t sum(const std::vector<uint8_t>& flags) {
   int64_t count = 0;
   for (const uint8_t flag : flags) count += flag;
@@ -82,7 +68,7 @@ Objective::Rows Objective::choose_rows(const TrainingBatch& batch, const HeadRow
                                        const Teacher& teacher,
                                        const std::vector<uint8_t>& right) const {
   Rows rows;
-  rows.targets.kind = kind_of(recipe_.token_loss);
+  rows.targets.kind = recipe_.token_loss;
   rows.targets.teacher = teacher.probabilities;
   rows.counted.assign(head.target.size(), 1);
   for (size_t m = 0; m < head.target.size(); ++m) {

@@ -92,6 +92,9 @@ class Trainer {
   Json held_out_scores();
   void log_step(const std::vector<HeadSums>& sums, double rate, double length);
   bool report(const char* doing);
+  double tokens_per_second(double seconds) const {
+    return static_cast<double>(position_.tokens - tokens_before_) / seconds;
+  }
   double done() const;
   bool over() const;
 
@@ -235,8 +238,7 @@ bool Trainer::report(const char* doing) {
                            .max_tokens = max_tokens_,
                            .epoch = position_.epoch,
                            .loss = loss_,
-                           .tokens_per_second =
-                               static_cast<double>(position_.tokens - tokens_before_) / seconds,
+                           .tokens_per_second = tokens_per_second(seconds),
                            .feature_share = source_->feature_seconds() / seconds,
                            .best = position_.best,
                            .doing = doing}) &&
@@ -310,17 +312,16 @@ bool Trainer::step() {
 
 void Trainer::log_step(const std::vector<HeadSums>& sums, double rate, double length) {
   const double seconds = ms_since(begin_) / 1000;
-  log_->add(
-      {{"step", position_.step},
-       {"tokens", position_.tokens},
-       {"epoch", position_.epoch},
-       {"seconds", seconds_before_ + seconds},
-       {"rate", rate},
-       {"loss", loss_},
-       {"gradient", length},
-       {"tokens_per_second", static_cast<double>(position_.tokens - tokens_before_) / seconds},
-       {"feature_share", source_->feature_seconds() / seconds},
-       {"heads", scores_json(sums)}});
+  log_->add({{"step", position_.step},
+             {"tokens", position_.tokens},
+             {"epoch", position_.epoch},
+             {"seconds", seconds_before_ + seconds},
+             {"rate", rate},
+             {"loss", loss_},
+             {"gradient", length},
+             {"tokens_per_second", tokens_per_second(seconds)},
+             {"feature_share", source_->feature_seconds() / seconds},
+             {"heads", scores_json(sums)}});
 }
 
 Json Trainer::held_out_scores() {

@@ -63,8 +63,7 @@ void TrainingRows::add_sequence(int64_t first, int64_t length, int64_t heads, in
       needed.push_back(static_cast<int32_t>(first_row + t));
     }
   }
-  const int64_t slots = s.rows * (1 + scratch);
-  const int64_t count = (slots + kKvBlockTokens - 1) / kKvBlockTokens;
+  const int64_t count = kv_blocks_for(s.rows * (1 + scratch));
   for (int64_t i = 0; i < count; ++i) block_ids_.push_back(static_cast<int32_t>(blocks()));
   sequences_.push_back(s);
 }
