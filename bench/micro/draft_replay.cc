@@ -4,6 +4,7 @@
 // rank highest at rejected drafts is not known here, so recycling learns a little less than it does
 // in the engine. Prints accepted drafts per pass; no time is measured.
 //   draft_replay MODEL QUESTIONS.jsonl [questions, 60] [tokens of an answer, 256] [first, 0]
+//                [PACKAGE with an n-gram table]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,9 @@
 #include "model/model.h"
 #include "speculation/planner/drafter.h"
 #include "speculation/speculators/ngram.h"
+#include "speculation/speculators/package.h"
 #include "speculation/speculators/recycling.h"
+#include "speculation/speculators/table_speculator.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -164,13 +167,20 @@ Score replay(Drafter& drafter, int64_t id, const Text& text, int64_t nodes) {
   return score;
 }
 
-void report(const std::vector<Text>& texts, const char* name, bool ngram, bool recycle) {
-  fmt::print("{:<14}", name);
+struct Sources {
+  bool ngram = false;
+  bool recycle = false;
+  std::shared_ptr<const NgramTable> table = {};
+};
+
+void report(const std::vector<Text>& texts, const char* name, const Sources& sources) {
+  fmt::print("{:<20}", name);
   std::map<std::string, Score> categories;
   for (const int nodes : kNodes) {
     std::vector<std::unique_ptr<Speculator>> speculators;
-    if (ngram) speculators.push_back(std::make_unique<NgramSpeculator>());
-    if (recycle) speculators.push_back(std::make_unique<RecyclingSpeculator>());
+    if (sources.ngram) speculators.push_back(std::make_unique<NgramSpeculator>());
+    if (sources.recycle) speculators.push_back(std::make_unique<RecyclingSpeculator>());
+    if (sources.table) speculators.push_back(std::make_unique<TableSpeculator>(sources.table));
     const TreePolicy policy = {.kind = TreePolicy::Kind::kNodes, .nodes = nodes};
     Drafter drafter(std::move(speculators), policy, CostCurve());
     Score all;
@@ -185,7 +195,7 @@ void report(const std::vector<Text>& texts, const char* name, bool ngram, bool r
     }
     fmt::print("  {}: {:.3f}", nodes, all.extra());
   }
-  fmt::print("\n{:<14}  at 8:", "");
+  fmt::print("\n{:<20}  at 8:", "");
   for (const auto& [category, score] : categories)
     fmt::print(" {} {:.2f}", category, score.extra());
   fmt::print("\n");
@@ -204,7 +214,7 @@ int64_t number(int argc, char** argv, int index, int64_t fallback) {
 void run(int argc, char** argv) {
   if (argc < 3)
     fail(ErrorCode::kInvalidArgument,
-         "usage: draft_replay MODEL QUESTIONS.jsonl [questions] [tokens] [first]");
+         "usage: draft_replay MODEL QUESTIONS.jsonl [questions] [tokens] [first] [PACKAGE]");
   const int64_t count = number(argc, argv, 3, 60), tokens = number(argc, argv, 4, 256);
   const auto checkpoint = open_checkpoint(argv[1]);
   const auto tokenizer = load_tokenizer(*checkpoint);
@@ -222,9 +232,17 @@ void run(int argc, char** argv) {
   }
   fmt::print("{} answers of {} tokens; accepted drafts per pass by nodes of the tree\n",
              texts.size(), answers);
-  report(texts, "ngram", true, false);
-  report(texts, "recycle", false, true);
-  report(texts, "ngram+recycle", true, true);
+  report(texts, "ngram", {.ngram = true});
+  report(texts, "recycle", {.recycle = true});
+  report(texts, "ngram+recycle", {.ngram = true, .recycle = true});
+  if (argc <= 6) return;
+  const Package package = read_package(argv[6], *checkpoint);
+  if (!package.table) fail(ErrorCode::kInvalidArgument, "{} has no n-gram table", argv[6]);
+  const auto table =
+      std::make_shared<const NgramTable>(*package.table, model->config().vocab, argv[6]);
+  report(texts, "table", {.table = table});
+  report(texts, "ngram+table", {.ngram = true, .table = table});
+  report(texts, "ngram+recycle+table", {.ngram = true, .recycle = true, .table = table});
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ void add_speculator(CLI::App& program, Action& action) {
   CLI::App& group = *program.add_subcommand("speculator", "Makes speculators.");
   group.require_subcommand(1);
   add_speculator_init(group, action);
+  add_speculator_table(group, action);
 }
 
 }  // namespace clover

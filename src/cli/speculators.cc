@@ -41,13 +41,13 @@ SpeculatorFactory open_draft_model(const std::string& path, const SpeculatorTarg
   };
 }
 
-SpeculatorFactory open_one(const std::string& name, const SpeculatorTarget& target) {
+std::vector<SpeculatorFactory> open_named(const std::string& name, const SpeculatorTarget& target) {
   if (name == "ngram")
-    return [](const SpeculatorHost&) { return std::make_unique<NgramSpeculator>(); };
+    return {[](const SpeculatorHost&) { return std::make_unique<NgramSpeculator>(); }};
   if (name == "recycle")
-    return [](const SpeculatorHost&) { return std::make_unique<RecyclingSpeculator>(); };
+    return {[](const SpeculatorHost&) { return std::make_unique<RecyclingSpeculator>(); }};
   if (is_package(name)) return open_package(name, *open_checkpoint(target.path), target.model);
-  return open_draft_model(name, target);
+  return {open_draft_model(name, target)};
 }
 
 // Folders in which packages may lie, best first.
@@ -150,7 +150,8 @@ std::vector<SpeculatorFactory> open_speculators(const std::string& text,
   if (text == "none") return speculators;
   check_speculators(text);
   for (const std::string& name : split_speculators(resolve_speculators(text, target)))
-    speculators.push_back(open_one(name, target));
+    for (SpeculatorFactory& factory : open_named(name, target))
+      speculators.push_back(std::move(factory));
   return speculators;
 }
 

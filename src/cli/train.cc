@@ -83,16 +83,16 @@ class Judge {
     std::vector<Prompt> prompts;
     prompts.reserve(ids.size());
     for (const std::vector<TokenId>& prompt : ids) prompts.push_back({"", prompt});
-    const SpeculatorFactory head = open_package(package, checkpoint_, session_.model);
+    const std::vector<SpeculatorFactory> head = open_package(package, checkpoint_, session_.model);
     std::vector<SpeculatorFactory> mixed =
         open_speculators(verb_.eval_with, speculator_target(verb_.common, session_));
     Json figures = {{"score", 0.0}};
     double score = 0;
     if (!mixed.empty()) {
-      mixed.insert(mixed.begin(), head);
+      mixed.insert(mixed.begin(), head.begin(), head.end());
       score = add(figures, " with " + verb_.eval_with, prompts, mixed);
     }
-    const double alone = add(figures, " alone", prompts, {head});
+    const double alone = add(figures, " alone", prompts, head);
     figures["score"] = mixed.empty() ? alone : score;
     return figures;
   }

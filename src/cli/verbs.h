@@ -24,6 +24,7 @@ void add_eval(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_distill(CLI::App& program, Action& action);
 void add_speculator(CLI::App& program, Action& action);
+void add_speculator_table(CLI::App& group, Action& action);  // a verb of speculator
 void add_train(CLI::App& program, Action& action);
 
 }  // namespace clover

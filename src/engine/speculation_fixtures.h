@@ -56,7 +56,7 @@ inline SpeculatorFactory untrained(const std::string& type,
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("clover-{}-{}-{}", type, name, getpid());
   write_package(folder.string(), init_package(*checkpoint, options));
-  SpeculatorFactory factory = open_package(folder.string(), *checkpoint, model);
+  SpeculatorFactory factory = open_package(folder.string(), *checkpoint, model).front();
   std::filesystem::remove_all(folder);
   return factory;
 }

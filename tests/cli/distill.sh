@@ -101,6 +101,31 @@ expect 1 'bad\.jsonl, line 2' "${distill_with[@]}" --prompts "$work/bad.jsonl" -
 expect 0 "" "${distill_with[@]}" --prompts "$work/bad.jsonl" --skip-bad --out "$work/x" --quiet
 has "bad ones are counted" "$work/x/manifest.json" '"bad": 1'
 
+# An n-gram table of the data, and the same text with it.
+table=(speculator table -m "$m" -t 1 --data "$work/a")
+expect 0 '^clover: [0-9]+ tokens of [0-9]+ texts gave' "${table[@]}" --out "$work/t"
+expect 0 "" "${table[@]}" --out "$work/t2" --quiet
+same "the table is a function of the data" "$(sha256sum <"$work/t2/model.safetensors")" "$(sha256sum <"$work/t/model.safetensors")"
+expect 0 "" "${table[@]}" --size 1 --next 1 --out "$work/t2" --quiet
+[ "$(wc -c <"$work/t2/model.safetensors")" -lt 4000 ] || fail "a table of one kilobyte is small"
+expect 0 "" info -m "$work/t"
+has "info names the table" "$work/out" '^speculator +ngram_table'
+ask=(generate -m "$m" -t 1 -c 256 -n 60 -p "question 3 of many" --quiet)
+expect 0 "" "${ask[@]}" -s none
+cp "$work/out" "$work/plain.txt"
+expect 0 "" "${ask[@]}" -s "$work/t" --tree 8 --json "$work/r.json"
+same "the text with the table" "$(cat "$work/out")" "$(cat "$work/plain.txt")"
+[ "$(field accepted "$work/r.json")" -gt 10 ] || fail "the table drafts what the model says"
+expect 0 "" speculator init -m "$m" --heads 2 --out "$work/head"
+expect 0 "" "${table[@]}" --head "$work/head" --out "$work/both" --quiet
+expect 0 "" "${ask[@]}" -s "$work/both" --tree 8
+same "the text with both" "$(cat "$work/out")" "$(cat "$work/plain.txt")"
+expect 1 'is no speculator package' "${table[@]}" --out "$work/a" --quiet
+expect 1 'no file .*manifest.json' speculator table -m "$m" --data "$work/t" --out "$work/t3" --quiet
+expect 1 'was written by another model' speculator table -m "$source_dir/tests/data/tiny/gguf_llama_q8_0.gguf" --data "$work/a" --out "$work/t3" --quiet
+expect 2 'size' "${table[@]}" --size 0 --out "$work/t3"
+expect 2 'next' "${table[@]}" --next 9 --out "$work/t3"
+
 # Errors.
 : >"$work/empty"
 out=(--out "$work/y" --quiet)

@@ -44,4 +44,18 @@ void DraftRound::context(int32_t number, std::span<const int32_t> committed, siz
   std::reverse(out.begin(), out.end());
 }
 
+void ContextRound::start(std::span<const DraftSequence> sequences) {
+  round_.start(sequences.size());
+  ends_.clear();
+  for (const DraftSequence& sequence : sequences) {
+    const std::span<const int32_t> last =
+        sequence.tokens.last(std::min(sequence.tokens.size(), length_));
+    ends_.emplace_back(last.begin(), last.end());
+  }
+}
+
+void ContextRound::context(int32_t number, std::vector<int32_t>& out) const {
+  round_.context(number, ends_[static_cast<size_t>(round_.node(number).sequence)], length_, out);
+}
+
 }  // namespace clover

@@ -31,4 +31,20 @@ class DraftRound {
   std::vector<DraftNode> nodes_;
 };
 
+// A round of a speculator that looks at the last tokens of a path alone.
+class ContextRound {
+ public:
+  // Contexts have at most `length` tokens.
+  explicit ContextRound(size_t length) : length_(length) {}
+  void start(std::span<const DraftSequence> sequences);
+  int32_t add(std::span<const DraftNode> nodes) { return round_.add(nodes); }
+  // The last tokens at a node, in reading order.
+  void context(int32_t number, std::vector<int32_t>& out) const;
+
+ private:
+  size_t length_;
+  DraftRound round_;
+  std::vector<std::vector<int32_t>> ends_;  // last tokens of each sequence of the round
+};
+
 }  // namespace clover

@@ -18,7 +18,9 @@
 #include "model/fingerprint.h"
 #include "speculation/speculators/clover.h"
 #include "speculation/speculators/eagle.h"
+#include "speculation/speculators/ngram_tensors.h"
 #include "speculation/speculators/package_reader.h"
+#include "speculation/speculators/table_speculator.h"
 #include "tensor/quantise.h"
 
 namespace clover {
@@ -92,8 +94,8 @@ PackageConfig read_package_config(const std::string& path) {
   return parse_package_config(read_config_json(path), (fs::path(path) / kConfig).string());
 }
 
-SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkpoint,
-                               const std::shared_ptr<const Model>& target) {
+std::vector<SpeculatorFactory> open_package(const std::string& path, const Checkpoint& checkpoint,
+                                            const std::shared_ptr<const Model>& target) {
   const PackageConfig config = read_package_config(path);
   const ModelTensors tensors = map_tensors(checkpoint, target->config());
   check_verifier(config.verifier,
@@ -106,16 +108,28 @@ SpeculatorFactory open_package(const std::string& path, const Checkpoint& checkp
     if (host.target != target)
       fail(ErrorCode::kInvalidArgument, "the speculator {} was opened for another model", path);
   };
+  std::vector<SpeculatorFactory> factories;
   if (config.eagle()) {
-    return [weights = reader.eagle(), check_host](const SpeculatorHost& host) {
+    factories.push_back([weights = reader.eagle(), check_host](const SpeculatorHost& host) {
       check_host(host);
       return std::make_unique<EagleSpeculator>(weights, host);
-    };
+    });
+  } else if (config.has_head()) {
+    factories.push_back(
+        [weights = reader.clover(), name = config.type, check_host](const SpeculatorHost& host) {
+          check_host(host);
+          return std::make_unique<CloverSpeculator>(name, weights, host);
+        });
   }
-  return [weights = reader.clover(), name = config.type, check_host](const SpeculatorHost& host) {
-    check_host(host);
-    return std::make_unique<CloverSpeculator>(name, weights, host);
-  };
+  if (config.ngram_table) {
+    const auto table =
+        std::make_shared<const NgramTable>(read_ngram_table(*files), target->config().vocab, path);
+    factories.push_back([table, check_host](const SpeculatorHost& host) {
+      check_host(host);
+      return std::make_unique<TableSpeculator>(table);
+    });
+  }
+  return factories;
 }
 
 Package read_package(const std::string& path, const Checkpoint& checkpoint) {
@@ -127,6 +141,11 @@ Package read_package(const std::string& path, const Checkpoint& checkpoint) {
                  path);
   const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
   const PackageFiles checked(*files, package.config, model);
+  if (package.config.ngram_table) {
+    package.table = read_ngram_table(*files);
+    NgramTable(*package.table, model.vocab, path);  // checks it
+  }
+  if (!package.config.has_head()) return package;
   for (const TensorLayout& tensor : package_layout(package.config, model))
     package.tensors.push_back({tensor.name, tensor.shape, checked.values(tensor.name)});
   if (checked.has_own_head()) {
@@ -154,10 +173,12 @@ void write_package(const std::string& path, const Package& package) {
                      DType::kI32,
                      {static_cast<int64_t>(package.d2t.size())},
                      std::as_bytes(std::span(package.d2t))});
+  if (package.table) append_ngram_tensors(*package.table, infos);
   const TemporaryFolder folder(target);
   write_safetensors((folder.path() / "model.safetensors").string(), infos, {});
   PackageConfig config = package.config;
   config.d2t_sha256 = package.d2t.empty() ? "" : sha256_hex(std::as_bytes(std::span(package.d2t)));
+  config.ngram_table = package.table.has_value();
   write_file((folder.path() / kConfig).string(), package_config_json(config).dump(2) + "\n");
   sync_folder(folder.path());
   put_in_place(folder.path(), target);

@@ -102,7 +102,7 @@ CloverConfig parse_switches(const JsonSource& source) {
 
 void check_kind(const JsonSource& source, const std::string& type) {
   const std::vector<std::string>& presets = preset_names();
-  if (type != "eagle" && type != "clover" &&
+  if (type != "eagle" && type != "clover" && type != PackageConfig::kTableOnly &&
       std::find(presets.begin(), presets.end(), type) == presets.end())
     fail(ErrorCode::kUnsupported, "{} is {}, which is no speculator that Clover runs",
          source.describe("speculators_model_type"), quote_name(type));
@@ -110,6 +110,7 @@ void check_kind(const JsonSource& source, const std::string& type) {
   if (version != kVersion)
     fail(ErrorCode::kUnsupported, "{} is {}; this program reads {}",
          source.describe("format_version"), version, kVersion);
+  if (type == PackageConfig::kTableOnly) return;
   const std::string features = text_of(source, "features");
   if (features != kFeatures)
     fail(ErrorCode::kUnsupported, "{} is {}; this program works with \"{}\"",
@@ -125,12 +126,19 @@ PackageConfig parse_package_config(const Json& json, const std::string& name) {
   config.type = text_of(source, "speculators_model_type");
   check_kind(source, config.type);
   config.verifier = parse_verifier(source);
+  config.ngram_table = source.find_bool("ngram_table").value_or(!config.has_head());
+  if (const Json* training = source.find("training")) config.training = *training;
+  if (!config.has_head()) {
+    if (!config.ngram_table)
+      fail(ErrorCode::kCorrupt, "{} is false, and there is no head",
+           source.describe("ngram_table"));
+    return config;
+  }
   if (!config.eagle()) config.clover = parse_switches(source);
   config.clover.heads = source.int_in("heads", 1, 64);
   config.draft_vocab = source.int_in("draft_vocab_size", 1, config.verifier.vocab);
   config.d2t_sha256 = source.find_string("d2t_sha256").value_or("");
   config.weights = read_word(source, "weights", kWeights);
-  if (const Json* training = source.find("training")) config.training = *training;
   if (config.eagle()) return config;
   try {
     validate(config.clover, config.verifier.hidden);
@@ -140,26 +148,35 @@ PackageConfig parse_package_config(const Json& json, const std::string& name) {
   return config;
 }
 
-Json package_config_json(const PackageConfig& config) {
+namespace {
+
+void write_head(Json& json, const PackageConfig& config) {
   const CloverConfig& c = config.clover;
-  Json json = {
-      {"speculators_model_type", config.type},  {"format_version", kVersion},
-      {"features", std::string(kFeatures)},     {"heads", c.heads},
-      {"draft_vocab_size", config.draft_vocab}, {"weights", spell(kWeights, config.weights)}};
-  if (!config.eagle()) {
-    json["augmenting_block"] = spell(kBlocks, c.block);
-    json["augmenting_layers"] = c.block_layers;
-    json["decoder_first"] = c.decoder_first;
-    json["attention_decoder"] = spell(kDecoders, c.decoder);
-    json["decoder_heads"] = c.decoder_heads;
-    json["regressive"] = c.regressive;
-    json["projector"] = spell(kProjectors, c.projector);
-    json["shared_heads"] = c.shared_heads;
-    json["embedding"] = spell(kEmbeddings, c.embedding);
-    json["input_norm"] = c.input_norm;
-    json["head_norm"] = c.head_norm;
-  }
+  json["features"] = std::string(kFeatures);
+  json["heads"] = c.heads;
+  json["draft_vocab_size"] = config.draft_vocab;
+  json["weights"] = spell(kWeights, config.weights);
   if (!config.d2t_sha256.empty()) json["d2t_sha256"] = config.d2t_sha256;
+  if (config.eagle()) return;
+  json["augmenting_block"] = spell(kBlocks, c.block);
+  json["augmenting_layers"] = c.block_layers;
+  json["decoder_first"] = c.decoder_first;
+  json["attention_decoder"] = spell(kDecoders, c.decoder);
+  json["decoder_heads"] = c.decoder_heads;
+  json["regressive"] = c.regressive;
+  json["projector"] = spell(kProjectors, c.projector);
+  json["shared_heads"] = c.shared_heads;
+  json["embedding"] = spell(kEmbeddings, c.embedding);
+  json["input_norm"] = c.input_norm;
+  json["head_norm"] = c.head_norm;
+}
+
+}  // namespace
+
+Json package_config_json(const PackageConfig& config) {
+  Json json = {{"speculators_model_type", config.type}, {"format_version", kVersion}};
+  if (config.has_head()) write_head(json, config);
+  if (config.ngram_table) json["ngram_table"] = true;
   const Verifier& v = config.verifier;
   json["verifier"] = {{"name", v.name},          {"fingerprint", v.fingerprint},
                       {"hidden_size", v.hidden}, {"num_layers", v.layers},

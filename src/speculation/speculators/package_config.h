@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "model/config.h"
@@ -23,15 +24,20 @@ struct Verifier {
 
 // config.json of a speculator package (docs/speculator-package.md).
 struct PackageConfig {
-  std::string type;     // a preset's name, "clover" for other switches, or "eagle"
+  static constexpr std::string_view kTableOnly = "ngram_table";
+
+  std::string type;     // a preset's name, "clover" for other switches, "eagle", or kTableOnly
   CloverConfig clover;  // of an EAGLE package only `heads`
   int64_t draft_vocab = 0;
   std::string d2t_sha256;        // of the ids as int32, little-endian; empty: not given
   DType weights = DType::kQ8_0;  // how matrices are held while running: Q8_0, Q4_1, BF16 or F32
+  bool ngram_table = false;      // whether the package brings an NgramTable
   Verifier verifier;
   Json training = Json::object();  // a summary for people, kept as it is
 
   bool eagle() const { return type == "eagle"; }
+  // Without a head, all that is said above of heads and weights is left open.
+  bool has_head() const { return type != kTableOnly; }
 };
 
 // Reads the configuration of an untrusted package; `name` names the file in errors. Errors:

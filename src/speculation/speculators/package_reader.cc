@@ -12,6 +12,7 @@
 #include "checkpoint/digest.h"
 #include "checkpoint/names.h"
 #include "model/weights.h"
+#include "speculation/speculators/ngram_tensors.h"
 #include "tensor/quant.h"
 #include "tensor/quantise.h"
 
@@ -58,20 +59,22 @@ void append(std::vector<float>& values, const std::vector<float>& more) {
 PackageFiles::PackageFiles(const Checkpoint& files, const PackageConfig& config,
                            const ModelConfig& target)
     : files_(files), config_(config), vocab_(target.vocab) {
-  const std::vector<TensorLayout> layout = package_layout(config, target);
+  const std::vector<TensorLayout> layout =
+      config.has_head() ? package_layout(config, target) : std::vector<TensorLayout>();
   for (const TensorLayout& expected : layout) {
     const TensorInfo& tensor = files.at(expected.name);
     check_shape(tensor, expected.shape, path());
     check_float(tensor, path());
   }
   for (const TensorInfo& tensor : files.tensors()) {
-    if (tensor.name == kDraftIds || tensor.name == kOwnHead) continue;
+    if (config.has_head() && (tensor.name == kDraftIds || tensor.name == kOwnHead)) continue;
+    if (config.ngram_table && is_ngram_tensor(tensor.name)) continue;
     if (std::none_of(layout.begin(), layout.end(),
                      [&](const TensorLayout& t) { return t.name == tensor.name; }))
       fail(ErrorCode::kCorrupt, "{}: tensor {} has no place in a speculator of this configuration",
            path(), quote_name(tensor.name));
   }
-  if (has_own_head()) {
+  if (config.has_head() && has_own_head()) {
     const TensorInfo& own = at(kOwnHead);
     check_shape(own, {config.draft_vocab, target.hidden}, path());
     check_float(own, path());

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "checkpoint/writer.h"
 #include "model/fingerprint.h"
 #include "speculation/speculators/trained_for_tests.h"
 #include "tensor/quant.h"
@@ -54,7 +55,7 @@ TEST(Package, EveryPresetIsWrittenAndReadWithEqualSettings) {
     read.d2t_sha256.clear();  // made by writing
     EXPECT_EQ(package_config_json(read), package_config_json(package.config)) << type;
     const auto speculator =
-        open_package(folder / "p", *tiny().checkpoint, tiny().model)(host_of(tiny()));
+        open_package(folder / "p", *tiny().checkpoint, tiny().model).front()(host_of(tiny()));
     EXPECT_EQ(speculator->name(), type);
     EXPECT_TRUE(speculator->costly());
     EXPECT_TRUE(speculator->needs().hidden);
@@ -305,6 +306,81 @@ TEST(Package, BrokenFoldersAreErrors) {
   write_file(folder / "p/config.json", "{\"speculators_model_type\":");
   EXPECT_FALSE(is_package(folder / "p"));
   EXPECT_TRUE(says(error_of([&] { read_package_config(folder / "p"); }), "config.json"));
+}
+
+// A table of two tokens: after 1 comes 2.
+NgramTable::Parts tiny_table() {
+  NgramTable::Parts parts;
+  parts.tokens = {1, 2};
+  parts.best = 1;
+  parts.orders[0] = {{0}, {1}, {200}};
+  return parts;
+}
+
+TEST(Package, ATableComesAloneOrWithAHead) {
+  for (const bool head : {false, true}) {
+    Package package = head ? tiny_package() : Package();
+    if (!head) {
+      package.config.type = PackageConfig::kTableOnly;
+      package.config.verifier = tiny_package().config.verifier;
+    }
+    package.table = tiny_table();
+    const Folder folder;
+    write_package(folder / "p", package);
+    const PackageConfig config = read_package_config(folder / "p");
+    EXPECT_TRUE(config.ngram_table);
+    EXPECT_EQ(config.has_head(), head);
+    const auto factories = open_package(folder / "p", *tiny().checkpoint, tiny().model);
+    ASSERT_EQ(factories.size(), head ? 2u : 1u);
+    EXPECT_EQ(factories.back()(host_of(tiny()))->name(), "table");
+    const Package read = read_package(folder / "p", *tiny().checkpoint);
+    EXPECT_EQ(read.tensors.size(), package.tensors.size());
+    ASSERT_TRUE(read.table);
+    EXPECT_EQ(read.table->tokens, package.table->tokens);
+    EXPECT_EQ(read.table->orders[0].next, package.table->orders[0].next);
+  }
+}
+
+TEST(Package, ATableThatIsNotSoundIsRefused) {
+  Package package;
+  package.config.type = PackageConfig::kTableOnly;
+  package.config.verifier = tiny_package().config.verifier;
+  package.table = tiny_table();
+  package.table->tokens[1] = 96;
+  EXPECT_TRUE(says(refusal(package), "token 96"));
+  // A head's tensors beside a table alone, and a table that the configuration does not name.
+  package.table = tiny_table();
+  package.tensors = tiny_package().tensors;
+  EXPECT_TRUE(says(refusal(package), "has no place"));
+  package.tensors.clear();
+  const Folder folder;
+  write_package(folder / "t", package);
+  write_package(folder / "h", tiny_package());
+  std::filesystem::copy_file(folder / "t/model.safetensors", folder / "h/model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto open = [&] { open_package(folder / "h", *tiny().checkpoint, tiny().model); };
+  EXPECT_NE(error_of(open), "");
+  Json json = parse_json(read_file(folder / "t/config.json", 1 << 20), "t");
+  json["ngram_table"] = false;
+  EXPECT_TRUE(says(error_of([&] { parse_package_config(json, "t"); }), "ngram_table"));
+  // Missing parts, and parts of another shape or type.
+  const auto files = open_checkpoint(folder / "t");
+  for (size_t broken = 0; broken < files->tensors().size(); ++broken) {
+    for (const bool missing : {false, true}) {
+      std::vector<TensorInfo> tensors = files->tensors();
+      const std::string name = tensors[broken].name;
+      if (missing) tensors.erase(tensors.begin() + static_cast<int64_t>(broken));
+      if (!missing) tensors[broken].shape.push_back(1);
+      std::filesystem::copy(folder / "t", folder / "b",
+                            std::filesystem::copy_options::overwrite_existing |
+                                std::filesystem::copy_options::recursive);
+      write_safetensors(folder / "b/model.safetensors", tensors, {});
+      const auto open_broken = [&] {
+        open_package(folder / "b", *tiny().checkpoint, tiny().model);
+      };
+      EXPECT_TRUE(says(error_of(open_broken), name));
+    }
+  }
 }
 
 TEST(Package, AnExistingPackageIsReplacedAndNothingElse) {

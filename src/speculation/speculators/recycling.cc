@@ -152,14 +152,7 @@ void RecyclingSpeculator::observe(const ObservedPass& pass) {
 }
 
 void RecyclingSpeculator::start(std::span<const DraftSequence> sequences) {
-  round_.start(sequences.size());
-  ends_.clear();
-  for (const DraftSequence& sequence : sequences) {
-    std::vector<int32_t>& end = ends_.emplace_back();
-    const size_t count = std::min(sequence.tokens.size(), size_t{kOrders});
-    const std::span<const int32_t> last = sequence.tokens.last(count);
-    end.assign(last.begin(), last.end());
-  }
+  round_.start(sequences);
 }
 
 void RecyclingSpeculator::candidates(std::span<const int32_t> context, int32_t width,
@@ -194,8 +187,7 @@ void RecyclingSpeculator::expand(std::span<const DraftNode> nodes, int32_t width
   out.assign(nodes.size(), {});
   std::vector<int32_t> context;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const auto& end = ends_[static_cast<size_t>(nodes[i].sequence)];
-    round_.context(first + static_cast<int32_t>(i), end, kOrders, context);
+    round_.context(first + static_cast<int32_t>(i), context);
     candidates(context, width, out[i]);
   }
 }

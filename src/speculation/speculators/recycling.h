@@ -73,8 +73,7 @@ class RecyclingSpeculator : public Speculator {
                   std::vector<Candidate>& out) const;
 
   std::vector<RecallTable> tables_;  // [kOrders]
-  DraftRound round_;
-  std::vector<std::vector<int32_t>> ends_;  // last tokens of each sequence of the round
+  ContextRound round_{kOrders};
 };
 
 }  // namespace clover

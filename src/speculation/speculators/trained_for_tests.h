@@ -80,7 +80,7 @@ class Folder {
 inline SpeculatorFactory open_written(const Target& target, const Package& package) {
   const Folder folder;
   write_package(folder / "package", package);
-  return open_package(folder / "package", *target.checkpoint, target.model);
+  return open_package(folder / "package", *target.checkpoint, target.model).front();
 }
 
 // A sequence whose tokens and hidden states are known to the end.

@@ -167,7 +167,12 @@ Trainer::Trainer(const TrainOptions& options, const TrainTarget& target, const T
 }
 
 Package Trainer::first_package() const {
-  if (!options_.init.empty()) return read_package(options_.init, target_.checkpoint);
+  if (!options_.init.empty()) {
+    Package package = read_package(options_.init, target_.checkpoint);
+    if (!package.config.has_head())
+      fail(ErrorCode::kInvalidArgument, "--init {}: has no head to train", options_.init);
+    return package;
+  }
   InitOptions init;
   init.type = options_.recipe.type;
   init.switches = options_.recipe.switches;

@@ -73,7 +73,7 @@ RequestStats decode(const std::string& package, int64_t nodes) {
   EngineOptions engine_options;
   engine_options.context = 128;
   engine_options.max_sequences = 1;
-  engine_options.speculators = {open_package(package, *toy().checkpoint, toy().model)};
+  engine_options.speculators = open_package(package, *toy().checkpoint, toy().model);
   engine_options.tree = TreePolicy::parse(fmt::format("chain{}", nodes));
   Engine engine(toy().model, *toy().tokenizer, engine_options);
   RequestStats sum;
