@@ -15,11 +15,13 @@
 #include "cli/session.h"
 #include "cli/stream.h"
 #include "cli/verbs.h"
+#include "constraint/constraint_cache.h"
 
 namespace clover {
 namespace {
 
 constexpr int kMaxLogprobs = 20;  // as in the OpenAI API
+constexpr size_t kLargestSchema = size_t{1} << 20;
 
 struct GenerateOptions {
   CommonOptions common;
@@ -34,6 +36,7 @@ struct GenerateOptions {
   std::vector<std::string> stop;
   int logprobs = -1;
   bool ignore_eos = false;
+  std::string json_schema;
 };
 
 std::vector<TokenId> make_prompt(const GenerateOptions& options, const Session& session,
@@ -45,7 +48,18 @@ std::vector<TokenId> make_prompt(const GenerateOptions& options, const Session& 
   return conversation.prompt();
 }
 
-Request make_request(const GenerateOptions& options, std::vector<TokenId> prompt) {
+std::shared_ptr<const Constraint> read_constraint(const std::string& path, const Session& session) {
+  const Json schema = parse_json(read_file(path, kLargestSchema), path);
+  const auto vocab = static_cast<int32_t>(session.engine->model().config().vocab);
+  try {
+    return ConstraintCache(*session.tokenizer, vocab).find(schema);
+  } catch (const Error& error) {
+    fail(error.code(), "{}: {}", path, error.what());
+  }
+}
+
+Request make_request(const GenerateOptions& options, const Session& session,
+                     std::vector<TokenId> prompt) {
   Request request;
   request.prompt = std::move(prompt);
   request.sampling = options.sampling;
@@ -53,6 +67,8 @@ Request make_request(const GenerateOptions& options, std::vector<TokenId> prompt
   request.stop = options.stop;
   request.top_logprobs = options.logprobs;
   request.ignore_eos = options.ignore_eos;
+  if (!options.json_schema.empty())
+    request.constraint = read_constraint(options.json_schema, session);
   return request;
 }
 
@@ -78,7 +94,7 @@ int generate(const GenerateOptions& options) {
   if (!options.common.json.empty()) json.emplace(options.common.json);
   std::string text = read_text(options.input, options.common.quiet);
   const Session session = open_session(options.common, options.speculation);
-  Request request = make_request(options, make_prompt(options, session, std::move(text)));
+  Request request = make_request(options, session, make_prompt(options, session, std::move(text)));
   const Answer answer = stream_answer(*session.engine, std::move(request),
                                       {options.common.quiet, options.show_accepted});
   if (isatty(STDOUT_FILENO) == 1) print("\n");
@@ -118,7 +134,12 @@ void add_generate(CLI::App& program, Action& action) {
                   "log-probabilities of the answer and of the N likeliest tokens, for --json", 0,
                   kMaxLogprobs)
       ->needs(json);
-  verb.add_flag("--ignore-eos", o.ignore_eos, "go on after the end-of-text token");
+  CLI::Option* ignore_eos =
+      verb.add_flag("--ignore-eos", o.ignore_eos, "go on after the end-of-text token");
+  verb.add_option("-j,--json-schema", o.json_schema,
+                  "answer with JSON that keeps the JSON Schema in this file")
+      ->type_name("FILE")
+      ->excludes(ignore_eos);
   add_speculation_options(verb, o.speculation);
   verb.add_flag("--show-accepted", o.show_accepted,
                 "colour the tokens that were drafted (on a terminal)");

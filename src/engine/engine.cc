@@ -17,6 +17,20 @@ void check_range(int64_t value, int64_t low, int64_t high, const char* name) {
     fail(ErrorCode::kInvalidArgument, "{} must be {} to {}, not {}", name, low, high, value);
 }
 
+void check_constraint(const Request& request, int32_t vocab) {
+  const TokenWords& words = request.constraint->words();
+  if (words.vocab() != vocab)
+    fail(ErrorCode::kInvalidArgument, "the constraint is for {} tokens, the model has {}",
+         words.vocab(), vocab);
+  if (words.ends().empty())
+    fail(ErrorCode::kInvalidArgument,
+         "this model has no end-of-text token, with which a constrained answer ends");
+  if (request.ignore_eos)
+    fail(ErrorCode::kInvalidArgument, "ignore_eos and a constraint exclude each other");
+  if (request.sampling.min_tokens > 0)
+    fail(ErrorCode::kInvalidArgument, "min_tokens and a constraint exclude each other");
+}
+
 // A pass of `rows` rows behind nothing: a root and its children, as a tree of drafts would be.
 Batch star(std::span<const int32_t> blocks, int64_t rows) {
   Batch batch;
@@ -90,6 +104,7 @@ void Engine::check(const Request& request) const {
     if (utf8_valid_prefix(stop) != stop.size())
       fail(ErrorCode::kInvalidArgument, "a stop string is not valid UTF-8");
   }
+  if (request.constraint) check_constraint(request, vocab);
   if (request.max_tokens < -1) fail(ErrorCode::kInvalidArgument, "max_tokens must not be negative");
   validate(request.sampling, vocab);
 }

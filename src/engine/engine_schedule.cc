@@ -162,7 +162,11 @@ void Engine::plan_trees(StepRows& step, std::span<Sequence* const> drawing) {
       request.max_nodes = reserve_drafts(*sequence);
       request.max_depth = sequence->remaining() - 1;
       request.sequence = {sequence->id(), sequence->tokens(), {}, request.max_nodes};
-      requests.push_back(request);
+      if (sequence->request().constraint)
+        request.may_follow = [sequence](std::span<const int32_t> drafts, int32_t token) {
+          return sequence->may_follow(drafts, token);
+        };
+      requests.push_back(std::move(request));
     }
     for (DraftRequest& request : requests)
       request.sequence.blocks = pool_->blocks(request.sequence.id);

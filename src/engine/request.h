@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "constraint/constraint.h"
 #include "sampling/sampling.h"
 #include "tokenizer/tokenizer.h"
 
@@ -41,6 +43,8 @@ struct Request {
   std::vector<std::string> stop;  // stop strings: valid UTF-8, none empty
   int top_logprobs = -1;          // -1: no log-probabilities
   bool ignore_eos = false;
+  // The texts that the answer may be; null: any. Excludes ignore_eos and min_tokens.
+  std::shared_ptr<const Constraint> constraint = nullptr;
   int64_t max_drafts = -1;  // drafted tokens of one step, at most; 0: no speculation; -1: no limit
   // Called from Engine::step with every piece of output; the last has finish set. Must not call the
   // engine back except cancel(). What it throws ends this request (it is not called again), and

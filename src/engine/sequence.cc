@@ -44,6 +44,7 @@ Sequence::Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int6
       tokens_(request_.prompt),
       submitted_(Clock::now()) {
   sampler_.add_prompt(tokens_);
+  if (request_.constraint) constraint_ = request_.constraint->start();
   stats_.prompt_tokens = static_cast<int64_t>(tokens_.size());
   read_end_ = stats_.prompt_tokens;
   // The last token drawn needs no slot: it is never fed back.
@@ -70,7 +71,24 @@ bool Sequence::is_eos(TokenId token) const {
 Draw Sequence::draw(std::span<const float> logits, int32_t depth,
                     std::span<const int32_t> pending) const {
   const auto position = static_cast<uint64_t>(static_cast<int64_t>(tokens_.size()) + depth);
-  return sampler_.draw(logits, position, pending, request_.top_logprobs);
+  if (!request_.constraint) return sampler_.draw(logits, position, pending, request_.top_logprobs);
+  std::vector<uint64_t> allowed;
+  request_.constraint->allowed(constraint_after(pending), allowed);
+  return sampler_.draw(logits, position, pending, request_.top_logprobs, allowed);
+}
+
+// Where the constraint is when these tokens follow; nothing may follow a token that it forbids.
+ConstraintState Sequence::constraint_after(std::span<const TokenId> tokens) const {
+  ConstraintState state = constraint_;
+  for (const TokenId token : tokens)
+    if (!request_.constraint->advance(state, token)) return {};
+  return state;
+}
+
+bool Sequence::may_follow(std::span<const TokenId> drafts, TokenId token) const {
+  if (!request_.constraint) return true;
+  ConstraintState state = constraint_after(drafts);
+  return request_.constraint->advance(state, token);
 }
 
 bool Sequence::ends(TokenId token, int64_t drawn_in_step) const {
@@ -98,6 +116,7 @@ void Sequence::accept(const WalkResult& result, const TokenTree& tree) {
     const Draw& draw = result.draws[i];
     tokens_.push_back(draw.id);
     sampler_.commit(draw.id);
+    if (request_.constraint) request_.constraint->advance(constraint_, draw.id);
     ++drawn_;
     OutputToken token{draw.id, draw.logprob, draw.top, result.drafted[i] != 0};
     const bool eos = is_eos(draw.id);

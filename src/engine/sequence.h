@@ -42,6 +42,8 @@ class Sequence {
 
   // Draws the token after `tree` node with this sequence's sampler.
   Draw draw(std::span<const float> logits, int32_t depth, std::span<const int32_t> pending) const;
+  // Whether the constraint allows `token` after these drafts behind the last token.
+  bool may_follow(std::span<const TokenId> drafts, TokenId token) const;
   bool ends(TokenId token, int64_t drawn_in_step) const;
   // Takes over the tokens of a verified step and sends output.
   void accept(const WalkResult& result, const TokenTree& tree);
@@ -54,6 +56,7 @@ class Sequence {
 
  private:
   bool is_eos(TokenId token) const;
+  ConstraintState constraint_after(std::span<const TokenId> tokens) const;
   void send(bool all);
   void count(const WalkResult& result, const TokenTree& tree);
 
@@ -61,6 +64,7 @@ class Sequence {
   Request request_;
   const Tokenizer& tokenizer_;
   SamplerState sampler_;
+  ConstraintState constraint_;  // of the tokens committed
   TextOutput output_;
   std::vector<TokenId> tokens_;
   int64_t read_ = 0;

@@ -47,6 +47,7 @@ Api::Api(const Tokenizer& tokenizer, EngineService& engine, ServerMetrics& metri
       engine_(engine),
       metrics_(metrics),
       options_(std::move(options)),
+      constraints_(tokenizer, vocab()),
       created_(static_cast<int64_t>(std::time(nullptr))) {
   if (auto source = tokenizer_.chat_template()) template_ = ChatTemplate::parse(*std::move(source));
 }
@@ -146,9 +147,20 @@ int64_t Api::answer_tokens(const ApiRequest& request, int64_t prompt_tokens) con
   return *request.max_tokens;
 }
 
+// Null when any text may be the answer.
+std::shared_ptr<const Constraint> Api::constraint_of(const ApiRequest& request) const {
+  if (!request.schema) return nullptr;
+  try {
+    return constraints_.find(*request.schema);
+  } catch (const Error& error) {
+    throw RequestError(400, error.what(), "response_format");
+  }
+}
+
 void Api::add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prepared) const {
   const ApiRequest& asked = prepared.request;
   const uint64_t seed = asked.seed ? *asked.seed : fresh_bits();
+  const std::shared_ptr<const Constraint> constraint = constraint_of(asked);
   for (int64_t choice = 0; choice < asked.choices; ++choice) {
     Request request;
     request.prompt = prompt;
@@ -160,6 +172,7 @@ void Api::add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prep
     request.top_logprobs = asked.logprobs;
     request.ignore_eos = asked.ignore_eos;
     request.max_drafts = asked.max_drafts;
+    request.constraint = constraint;
     prepared.requests.push_back(std::move(request));
   }
 }

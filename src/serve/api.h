@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "constraint/constraint_cache.h"
 #include "engine/engine_service.h"
 #include "serve/api_answer.h"
 #include "serve/api_request.h"
@@ -64,6 +65,7 @@ class Api {
   void check_model(const std::string& name) const;
   void check_speculation(const ApiRequest& request) const;
   int64_t answer_tokens(const ApiRequest& request, int64_t prompt_tokens) const;
+  std::shared_ptr<const Constraint> constraint_of(const ApiRequest& request) const;
   void add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prepared) const;
 
   const Tokenizer& tokenizer_;
@@ -71,6 +73,7 @@ class Api {
   ServerMetrics& metrics_;
   ApiOptions options_;
   std::optional<ChatTemplate> template_;
+  mutable ConstraintCache constraints_;
   int64_t created_;
 };
 

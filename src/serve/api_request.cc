@@ -10,6 +10,7 @@
 
 #include "serve/body_fields.h"
 #include "serve/request_error.h"
+#include "serve/response_format.h"
 
 namespace clover {
 namespace {
@@ -135,6 +136,11 @@ void read_common(BodyFields& body, ApiRequest& request, int32_t vocab) {
   read_stream(body, request);
   read_speculation(body, request);
   request.ignore_eos = body.flag("ignore_eos", false);
+  request.schema = read_response_format(body);
+  if (request.schema && request.ignore_eos)
+    bad_field("ignore_eos", "leaves an answer that keeps a 'response_format' without an end");
+  if (request.schema && request.sampling.min_tokens > 0)
+    bad_field("min_tokens", "is not supported with a 'response_format'");
   body.text("user");  // says who asks; nothing depends on it
   body.refuse("prediction", "predicted outputs are not built yet");
 }
@@ -209,14 +215,6 @@ void refuse_chat_fields(BodyFields& body) {
   if (const auto tier = body.text("service_tier"))
     if (*tier != "auto" && *tier != "default")
       bad_field("service_tier", "can only be auto or default");
-  if (const Json* format = body.find("response_format")) {
-    BodyFields fields(*format, "response_format");
-    const std::string type = fields.text("type").value_or("");
-    if (type != "text")
-      bad_field("response_format",
-                "of type " + shown(Json(type)) + " is not supported: answers are not constrained");
-    fields.finish();
-  }
 }
 
 }  // namespace

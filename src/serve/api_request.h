@@ -27,7 +27,8 @@ struct ApiRequest {
   std::optional<uint64_t> seed;
   std::optional<int64_t> max_tokens;
   std::vector<std::string> stop;
-  int logprobs = -1;  // tokens beside the drawn one; -1: none at all
+  int logprobs = -1;           // tokens beside the drawn one; -1: none at all
+  std::optional<Json> schema;  // that answers keep; from "response_format"
   bool echo = false;
   bool ignore_eos = false;
   bool stream = false;

@@ -106,8 +106,18 @@ TEST(ApiRequest, NullIsAbsent) {
 TEST(ApiRequest, RefusesWhatItCannotDo) {
   for (const auto& [fields, name] : std::vector<std::pair<std::string, std::string>>{
            {R"("nonsense":1)", "nonsense"},
-           {R"("response_format":{"type":"json_object"})", "response_format"},
-           {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
+           {R"("response_format":{"type":"xml"})", "response_format.type"},
+           {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+           {R"("response_format":{"type":"json_schema","json_schema":{}})",
+            "response_format.json_schema.name"},
+           {R"("response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}})",
+            "response_format.json_schema.name"},
+           {R"("response_format":{"type":"json_schema","json_schema":{"name":"a"}})",
+            "response_format.json_schema.schema"},
+           {R"("response_format":{"type":"json_object","json_schema":{"name":"a","schema":{}}})",
+            "response_format.json_schema"},
+           {R"("response_format":{"type":"json_object"},"ignore_eos":true)", "ignore_eos"},
+           {R"("response_format":{"type":"json_object"},"min_tokens":2)", "min_tokens"},
            {R"("tools":[{"type":"function"}])", "tools"},
            {R"("tool_choice":"required")", "tool_choice"},
            {R"("prediction":{"type":"content","content":"x"})", "prediction"},
@@ -262,6 +272,17 @@ TEST(RequestErrors, CarryStatusAndType) {
   EXPECT_EQ(error["param"], "model");
   EXPECT_EQ(error["code"], "model_not_found");
   EXPECT_TRUE(error_json(400, "no")["error"]["param"].is_null());
+}
+
+TEST(ApiRequest, ResponseFormatNamesASchema) {
+  EXPECT_FALSE(chat(R"("response_format":{"type":"text"})").schema);
+  EXPECT_FALSE(chat(R"("response_format":null)").schema);
+  EXPECT_EQ(chat(R"("response_format":{"type":"json_object"})").schema, Json({{"type", "object"}}));
+  const std::string format = R"("response_format":{"type":"json_schema","json_schema":
+      {"name":"it","description":"of it","strict":true,"schema":{"type":"integer"}}})";
+  EXPECT_EQ(chat(format).schema, Json({{"type", "integer"}}));
+  EXPECT_EQ(parse_completion_request(text_body(format), kVocab).schema,
+            Json({{"type", "integer"}}));
 }
 
 }  // namespace

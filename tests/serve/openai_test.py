@@ -186,7 +186,7 @@ def check_refusals(server):
     )
     assert status == 400 and str(context) in answer["error"]["message"]
     for fields in (
-        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "grammar"}},
         {"tools": [{"type": "function", "function": {"name": "f"}}]},
         {"prediction": {"type": "content", "content": "x"}},
         {"nonsense": 1},

@@ -40,6 +40,16 @@ void add_vote(DraftPool& pool, int32_t parent, const Candidate& candidate, int32
                                                          candidate.probability};
 }
 
+// Whether the request lets `token` follow a node of its tree.
+bool may_follow(const DraftRequest& request, const TokenTree& tree, int32_t node, int32_t token) {
+  if (!request.may_follow) return true;
+  std::vector<int32_t> drafts;
+  for (; node > 0; node = tree.parents[static_cast<size_t>(node)])
+    drafts.push_back(tree.tokens[static_cast<size_t>(node)]);
+  std::reverse(drafts.begin(), drafts.end());
+  return request.may_follow(drafts, token);
+}
+
 // Joint probabilities and ranks of the children of `parent`, whose own probabilities are set.
 void finish_children(DraftPool& pool, int32_t parent) {
   const DraftPool::Entry family = pool[parent];
@@ -324,8 +334,9 @@ std::vector<TokenTree> Drafter::draft(std::span<const DraftRequest> requests, in
     node[0] = 0;
     chosen_[s] = {0};
     for (const int32_t entry : plan.entries[s]) {
-      node[static_cast<size_t>(entry)] =
-          tree.add(node[static_cast<size_t>(pool[entry].parent)], pool[entry].token);
+      const int32_t parent = node[static_cast<size_t>(pool[entry].parent)];
+      if (parent < 0 || !may_follow(requests[s], tree, parent, pool[entry].token)) continue;
+      node[static_cast<size_t>(entry)] = tree.add(parent, pool[entry].token);
       chosen_[s].push_back(entry);
     }
     trees.push_back(std::move(tree));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +22,9 @@ struct DraftRequest {
   DraftSequence sequence;
   int64_t max_nodes = 0;  // drafts that fit its KV memory, its context and its limit
   int64_t max_depth = 0;  // drafts in a row that can still be of use
+  // Whether a draft can be drawn after these drafts behind the last token; the others are left out.
+  // Empty: all can.
+  std::function<bool(std::span<const int32_t> drafts, int32_t token)> may_follow = {};
 };
 
 // What the verification of a drafted tree brought.
