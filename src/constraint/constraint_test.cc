@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
+#include "constraint/constraint_cache.h"
 #include "constraint/json_schema.h"
 #include "constraint/pieces_tokenizer_for_tests.h"
 
@@ -162,6 +164,22 @@ TEST(Constraint, ControlTokensAndIdsOutsideAreNoText) {
   }();
   EXPECT_TRUE(constraint.advance(copy, piece));
   EXPECT_FALSE(copy.ended);
+}
+
+TEST(ConstraintCache, KeepsTheLastOnes) {
+  ConstraintCache cache(pieces(), pieces().vocab_size());
+  const Json schema = {{"type", "integer"}};
+  const auto first = cache.find(schema);
+  EXPECT_EQ(cache.find(schema), first);
+  for (int i = 0; i < 20; ++i) {
+    cache.find({{"const", i}});
+    if (i < 10) cache.find(schema);  // what is asked for stays
+    EXPECT_TRUE(i != 10 || cache.find(schema) == first);
+  }
+  EXPECT_THROW(cache.find({{"pattern", "x"}}), Error);
+  ConstraintState state = first->start();  // one that was dropped still serves whoever has it
+  EXPECT_TRUE(first->advance(state, '1'));
+  EXPECT_TRUE(first->complete(state));
 }
 
 // Masks that were found are kept, and dropped when there are too many; both change nothing.

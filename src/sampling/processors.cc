@@ -2,6 +2,7 @@
 #include "sampling/processors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "sampling/approx.h"
@@ -56,12 +57,14 @@ void bar_tokens(std::span<float> logits, std::span<const int32_t> ids) {
 void apply_allowed_mask(std::span<float> logits, std::span<const uint64_t> allowed) {
   const int64_t size = static_cast<int64_t>(logits.size());
   for (int64_t first = 0; first < size; first += 64) {
-    const uint64_t word = allowed[first / 64];
-    if (word == ~uint64_t{0}) continue;
     const int64_t count = std::min<int64_t>(64, size - first);
-    for (int64_t i = 0; i < count; ++i) {
-      if ((word >> i & 1) == 0) logits[first + i] = kExcluded;
+    uint64_t excluded = ~allowed[first / 64] & (~uint64_t{0} >> (64 - count));
+    if (excluded == ~uint64_t{0}) {
+      std::fill_n(logits.begin() + first, 64, kExcluded);
+      continue;
     }
+    for (; excluded != 0; excluded &= excluded - 1)
+      logits[first + std::countr_zero(excluded)] = kExcluded;
   }
 }
 
