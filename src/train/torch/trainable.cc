@@ -199,7 +199,7 @@ const at::Tensor& Trainable::head() const { return state_->head; }
 const std::vector<int64_t>& Trainable::draft_ids() const { return state_->draft_ids; }
 
 Package Trainable::package() const {
-  Package package{state_->config, {}, state_->d2t};
+  Package package{state_->config, {}, state_->d2t, {}};
   for (size_t i = 0; i < state_->parameters.size(); ++i) {
     const NamedParameter& parameter = state_->parameters[i];
     const at::Tensor host = parameter.value.detach().to(at::kCPU, at::kFloat).contiguous();
