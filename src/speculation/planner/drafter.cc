@@ -185,12 +185,21 @@ void Drafter::add_children(std::span<const Frontier> frontier, std::span<const S
 // cheapest further row against the worst rate that the step can have.
 float Drafter::least_useful(int64_t sequences, int64_t other_rows) const {
   if (policy_.kind != TreePolicy::Kind::kAuto) return 0.0f;
-  const int64_t base = other_rows + sequences;
-  const double alone = cost_.ms(base);
+  const double alone = step_ms(sequences, other_rows, 0);
   double cheapest = alone;
   for (int64_t rows = 2; rows <= 64; rows *= 2)
-    cheapest = std::min(cheapest, (cost_.ms(base + rows) - alone) / static_cast<double>(rows));
-  return static_cast<float>(cheapest * static_cast<double>(sequences) / (alone + other_ms_));
+    cheapest = std::min(cheapest,
+                        (step_ms(sequences, other_rows, rows) - alone) / static_cast<double>(rows));
+  return static_cast<float>(cheapest * static_cast<double>(sequences) / alone);
+}
+
+// What a step costs the sequences: without drafts as if nothing else were in the pass, and for
+// every draft what it adds to the pass as it is. Prompt rows beside them are work that has to be
+// done in any case: a draft that saves less time than it takes from them does not pay, however long
+// the step.
+double Drafter::step_ms(int64_t sequences, int64_t other_rows, int64_t drafts) const {
+  const int64_t base = other_rows + sequences;
+  return cost_.ms(sequences) + other_ms_ + cost_.ms(base + drafts) - cost_.ms(base);
 }
 
 std::vector<Drafter::Frontier> Drafter::next_frontier(std::span<const DraftRequest> requests,
@@ -254,11 +263,10 @@ Drafter::Plan Drafter::choose_best(std::span<const DraftPool> pools,
     if (joint(a) != joint(b)) return joint(a) > joint(b);
     return a.sequence != b.sequence ? a.sequence < b.sequence : a.entry < b.entry;
   });
-  const int64_t base = other_rows + std::ssize(pools);
   Plan plan;
   plan.entries.resize(pools.size());
   plan.tokens = static_cast<double>(pools.size());
-  plan.ms = cost_.ms(base) + other_ms_;
+  plan.ms = step_ms(std::ssize(pools), other_rows, 0);
   std::vector<int64_t> taken(pools.size(), 0);
   std::vector<Frontier> order;
   double tokens = plan.tokens;
@@ -271,7 +279,7 @@ Drafter::Plan Drafter::choose_best(std::span<const DraftPool> pools,
     ++count;
     order.push_back(at);
     tokens += joint(at);
-    const double ms = cost_.ms(base + std::ssize(order)) + other_ms_;
+    const double ms = step_ms(std::ssize(pools), other_rows, std::ssize(order));
     if (tokens * plan.ms > plan.tokens * ms) {
       plan.tokens = tokens;
       plan.ms = ms;

@@ -95,6 +95,7 @@ class Drafter {
   void add_children(std::span<const Frontier> frontier, std::span<const Sayings> said);
   std::vector<Frontier> next_frontier(std::span<const DraftRequest> requests,
                                       std::span<const int32_t> level_begin, float least) const;
+  double step_ms(int64_t sequences, int64_t other_rows, int64_t drafts) const;
   float least_useful(int64_t sequences, int64_t other_rows) const;
   Plan choose(std::span<const DraftPool> pools, std::span<const DraftRequest> requests,
               int64_t other_rows) const;
