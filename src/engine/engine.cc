@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "speculation/speculators/prediction.h"
 #include "tokenizer/utf8.h"
 
 namespace clover {
@@ -63,7 +64,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const Tokenizer& tokenizer,
   kv_ = model_->backend().make_kv_store(model_->kv_shape(blocks, options.kv_type));
   pool_ = std::make_unique<KvBlockPool>(blocks, kKvBlockTokens);
   if (options.prefix_cache) prefixes_ = std::make_unique<PrefixIndex>(*pool_);
-  if (!options.speculators.empty()) make_drafter();
+  if (!options.speculators.empty() || options.predictions) make_drafter();
 }
 
 Engine::~Engine() = default;
@@ -73,6 +74,7 @@ void Engine::make_drafter() {
   std::vector<std::unique_ptr<Speculator>> speculators;
   for (const SpeculatorFactory& factory : options_.speculators)
     speculators.push_back(factory(host));
+  if (options_.predictions) speculators.push_back(std::make_unique<PredictionSpeculator>());
   // The pool is empty still: a pass may use any of its blocks.
   std::vector<int32_t> blocks(static_cast<size_t>(pool_->total_blocks()));
   std::iota(blocks.begin(), blocks.end(), 0);
@@ -105,8 +107,22 @@ void Engine::check(const Request& request) const {
       fail(ErrorCode::kInvalidArgument, "a stop string is not valid UTF-8");
   }
   if (request.constraint) check_constraint(request, vocab);
+  check_prediction(request);
   if (request.max_tokens < -1) fail(ErrorCode::kInvalidArgument, "max_tokens must not be negative");
   validate(request.sampling, vocab);
+}
+
+void Engine::check_prediction(const Request& request) const {
+  if (request.prediction.empty()) return;
+  if (!options_.predictions) fail(ErrorCode::kInvalidArgument, "predictions are not taken here");
+  if (std::ssize(request.prediction) > context_)
+    fail(ErrorCode::kInvalidArgument, "the prediction has {} tokens but the context holds {}",
+         request.prediction.size(), context_);
+  const auto vocab = static_cast<int32_t>(model_->config().vocab);
+  for (const TokenId id : request.prediction)
+    if (id < 0 || id >= vocab)
+      fail(ErrorCode::kInvalidArgument, "prediction token id {} is outside the vocabulary of {}",
+           id, vocab);
 }
 
 int64_t Engine::submit(Request request) {
@@ -173,13 +189,33 @@ void Engine::finish_step(StepRows& step, const ForwardResult& result, double pas
   }
 }
 
+// A chunk's keys and values are there; log-probabilities are taken if they were asked for.
+void Engine::read_prompt(const StepRows::Part& part, const ForwardResult& result) {
+  Sequence& sequence = *part.sequence;
+  pool_->commit_prefix(sequence.id(), part.rows);
+  sequence.mark_read(part.rows);
+  if (!sequence.scoring() || sequence.finished()) return;
+  const auto vocab = static_cast<size_t>(model_->config().vocab);
+  try {
+    for (int64_t i = 0; i < part.rows; ++i) {
+      if (!sequence.wants_score(part.committed + i)) continue;
+      const auto row = static_cast<size_t>(part.first_row + i);
+      sequence.score_next({result.logits.row(result.logits_row[row]), vocab});
+    }
+    if (part.draws) return;                                // they go with the first token
+    if (!sequence.scoring() && sequence.remaining() == 0)  // the last token's row gives nothing
+      sequence.finish(FinishReason::kLength);
+    else
+      sequence.send_scores();
+  } catch (const Error& error) {
+    sequence.finish(FinishReason::kError, error.what());
+  }
+}
+
 // Draws down the part's tree and commits what was accepted.
 void Engine::verify(StepRows::Part& part, const ForwardResult& result) {
   Sequence& sequence = *part.sequence;
-  if (part.prompt) {
-    pool_->commit_prefix(sequence.id(), part.rows);
-    sequence.mark_read(part.rows);
-  }
+  if (part.prompt) read_prompt(part, result);
   if (!part.draws || sequence.finished()) return;
   const auto vocab = static_cast<size_t>(model_->config().vocab);
   const int64_t root_row = part.first_row + part.rows - part.tree.size();

@@ -34,6 +34,7 @@ struct EngineOptions {
   bool prefix_cache = false;  // keep keys and values for later requests that begin alike
   DType kv_type = DType::kF16;
   std::vector<SpeculatorFactory> speculators = {};  // share one tree; none: plain decoding
+  bool predictions = false;  // requests may bring predictions of their answers
   TreePolicy tree = {};
 };
 
@@ -97,6 +98,7 @@ class Engine {
   const Drafter* drafter() const { return drafter_.get(); }
 
  private:
+  void check_prediction(const Request& request) const;
   void admit();
   void make_drafter();
   StepRows plan_step();
@@ -112,6 +114,7 @@ class Engine {
   int64_t reserve_drafts(const Sequence& sequence);
   void publish(const StepRows& step);
   void finish_step(StepRows& step, const ForwardResult& result, double pass_ms);
+  void read_prompt(const StepRows::Part& part, const ForwardResult& result);
   void verify(StepRows::Part& part, const ForwardResult& result);
   void commit(const StepRows::Part& part);
   void observe(const StepRows& step, const ForwardResult& result);

@@ -68,6 +68,36 @@ TEST(Drafts, RightKDeepGivesKPlusOneTokensAStepA3) {
   }
 }
 
+// C3: stop strings cut at the same place whatever part of the text was drafted in one block.
+TEST(Drafts, StopStringsWorkInsideDraftedBlocksC3) {
+  Request request = make_request(random_prompt(23, 10), 40);
+  request.ignore_eos = true;
+  const Answer whole = run_alone(tiny_model(), tokenizer(), request);
+  ScriptedSpeculator::Script script;
+  script.texts = {whole_text(request, whole)};
+  script.vocab = kTinyVocab;
+  for (const size_t at : {0, 1, 5, 17, 38}) {
+    for (const int64_t tokens : {1, 2, 3}) {
+      if (at + static_cast<size_t>(tokens) > whole.ids.size()) continue;
+      const auto begin = whole.ids.begin() + static_cast<int64_t>(at);
+      request.stop = {numbered_text(std::vector<TokenId>(begin, begin + tokens)), "never"};
+      const Answer plain = run_alone(tiny_model(), tokenizer(), request);
+      EXPECT_EQ(plain.finish, FinishReason::kStop);
+      for (const int32_t right : {0, 1, 7, 64}) {
+        std::vector<std::string> faults;
+        script.right = right;
+        EngineOptions options{.context = 128};
+        options.speculators = {scripted(script, &faults)};
+        options.tree.kind = TreePolicy::Kind::kChain;
+        options.tree.nodes = 20;
+        const Answer drafted = run_alone(tiny_model(), tokenizer(), request, options);
+        EXPECT_TRUE(same_answer(drafted, plain)) << at << " " << tokens << " " << right;
+        EXPECT_THAT(faults, testing::IsEmpty());
+      }
+    }
+  }
+}
+
 // Always wrong: the planner learns that its drafts are worth nothing.
 TEST(Drafts, AutoLearnsThatASpeculatorIsWrong) {
   const Request request = make_request(random_prompt(3, 9), 100);

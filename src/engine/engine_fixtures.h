@@ -85,6 +85,7 @@ struct Answer {
   std::string text;
   std::vector<TokenId> ids;
   std::vector<OutputToken> tokens;
+  std::vector<OutputToken> prompt;  // its log-probabilities, where they were asked for
   FinishReason finish = FinishReason::kNone;
   std::string error;
   int64_t pieces = 0;
@@ -93,12 +94,15 @@ struct Answer {
   void add(const Output& output) {
     if (finish != FinishReason::kNone) faults.push_back("output after the end");
     if (utf8_valid_prefix(output.text) != output.text.size()) faults.push_back("broken UTF-8");
-    if (output.text.empty() && output.tokens.empty() && output.finish == FinishReason::kNone)
+    if (!output.prompt.empty() && !tokens.empty()) faults.push_back("prompt behind the answer");
+    if (output.text.empty() && output.tokens.empty() && output.prompt.empty() &&
+        output.finish == FinishReason::kNone)
       faults.push_back("an output without news");
     if (output.error.empty() != (output.finish != FinishReason::kError))
       faults.push_back("error text without an error, or an error without text");
     ++pieces;
     text += output.text;
+    prompt.insert(prompt.end(), output.prompt.begin(), output.prompt.end());
     for (const OutputToken& token : output.tokens) {
       tokens.push_back(token);
       ids.push_back(token.id);
@@ -118,7 +122,8 @@ inline bool same_answer(const Answer& a, const Answer& b) {
            std::equal(x.top.begin(), x.top.end(), y.top.begin(), y.top.end(), same_top);
   };
   return a.text == b.text && a.finish == b.finish && a.faults.empty() && b.faults.empty() &&
-         std::equal(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end(), same_token);
+         std::ranges::equal(a.tokens, b.tokens, same_token) &&
+         std::ranges::equal(a.prompt, b.prompt, same_token);
 }
 
 inline std::shared_ptr<const Model> load_tiny(const std::string& name, int threads = 1,

@@ -9,10 +9,18 @@
 #include "engine/engine.h"
 
 namespace clover {
+namespace {
+
+// Rows of a step that give log-probabilities of prompts, at most: each is a row of logits over the
+// whole vocabulary.
+constexpr int64_t kMostScored = 64;
+
+}  // namespace
 
 // Drafts of the sequence's next step, at most.
 int64_t Engine::most_drafts(const Sequence& sequence) const {
   if (!drafter_ || sequence.remaining() < 2) return 0;
+  if (options_.speculators.empty() && sequence.request().prediction.empty()) return 0;
   int64_t drafts = std::min(drafter_->max_nodes(), context_ - std::ssize(sequence.tokens()));
   if (sequence.request().max_drafts >= 0) drafts = std::min(drafts, sequence.request().max_drafts);
   return std::max<int64_t>(drafts, 0);
@@ -30,7 +38,7 @@ void Engine::admit() {
   auto next = waiting_.begin();
   while (next != waiting_.end() && static_cast<int64_t>(running_.size()) < options_.max_sequences) {
     Sequence& sequence = **next;
-    if (sequence.remaining() == 0) sequence.finish(FinishReason::kLength);
+    if (sequence.remaining() == 0 && !sequence.scoring()) sequence.finish(FinishReason::kLength);
     if (sequence.finished()) {  // takes no one's place
       ++next;
       continue;
@@ -66,7 +74,7 @@ bool Engine::shares_with_reader(size_t index) const {
 void Engine::open_tables(Sequence& sequence) {
   std::vector<int32_t> blocks;
   const std::span<const TokenId> tokens = sequence.tokens();
-  if (prefixes_) blocks = prefixes_->find(tokens.first(tokens.size() - 1));
+  if (prefixes_) blocks = prefixes_->find(tokens.first(static_cast<size_t>(sequence.adoptable())));
   if (drafter_ && !blocks.empty())
     blocks.resize(static_cast<size_t>(drafter_->known_prefix(tokens, blocks) / kKvBlockTokens));
   if (blocks.empty()) {
@@ -119,10 +127,12 @@ void Engine::plan_prompt(StepRows& step, size_t index, int64_t& budget) {
   Sequence& sequence = *running_[index];
   if (budget == 0) return;
   if (!pool_->contains(sequence.id())) {
-    if (prefixes_ && shares_with_reader(index)) return;
+    if (prefixes_ && !sequence.scoring() && shares_with_reader(index)) return;
     open_tables(sequence);
   }
-  const int64_t rows = std::min(sequence.unread(), budget);
+  int64_t rows = std::min(sequence.unread(), budget);
+  if (sequence.scoring()) rows = std::min(rows, kMostScored - step.scored_rows);
+  if (rows == 0) return;
   if (!reserve_or_preempt(index, rows)) return;
   budget -= rows;
   step.add_prompt(sequence, pool_->committed(sequence.id()), rows);
@@ -161,7 +171,12 @@ void Engine::plan_trees(StepRows& step, std::span<Sequence* const> drawing) {
       DraftRequest request;
       request.max_nodes = reserve_drafts(*sequence);
       request.max_depth = sequence->remaining() - 1;
-      request.sequence = {sequence->id(), sequence->tokens(), {}, request.max_nodes};
+      request.sequence = {sequence->id(),
+                          sequence->tokens(),
+                          {},
+                          request.max_nodes,
+                          sequence->request().prediction,
+                          sequence->prompt_tokens()};
       if (sequence->request().constraint)
         request.may_follow = [sequence](std::span<const int32_t> drafts, int32_t token) {
           return sequence->may_follow(drafts, token);

@@ -31,6 +31,9 @@ struct OutputToken {
 struct Output {
   std::string text;                 // whole UTF-8 characters, never part of a stop string
   std::vector<OutputToken> tokens;  // empty while text is held back for a stop string
+  // For Request::prompt_logprobs: the next tokens of the prompt, from its second one on (nothing
+  // says the first). All of them come before any of `tokens`.
+  std::vector<OutputToken> prompt = {};
   FinishReason finish = FinishReason::kNone;
   std::string error;                           // for kError
   const struct RequestStats* stats = nullptr;  // with finish; valid during the call
@@ -42,9 +45,15 @@ struct Request {
   int64_t max_tokens = -1;        // ≥ 0; -1: up to the context
   std::vector<std::string> stop;  // stop strings: valid UTF-8, none empty
   int top_logprobs = -1;          // -1: no log-probabilities
+  // The prompt's tokens get log-probabilities as well. Costs the prefix cache's help and, for every
+  // token of the prompt, a row of the LM head.
+  bool prompt_logprobs = false;
   bool ignore_eos = false;
   // The texts that the answer may be; null: any. Excludes ignore_eos and min_tokens.
   std::shared_ptr<const Constraint> constraint = nullptr;
+  // What the answer will likely be, for drafts: ids of the vocabulary, no more than the context
+  // holds. Needs EngineOptions::predictions.
+  std::vector<TokenId> prediction = {};
   int64_t max_drafts = -1;  // drafted tokens of one step, at most; 0: no speculation; -1: no limit
   // Called from Engine::step with every piece of output; the last has finish set. Must not call the
   // engine back except cancel(). What it throws ends this request (it is not called again), and
@@ -61,6 +70,7 @@ struct RequestStats {
   int64_t target_steps = 0;       // passes that produced output tokens
   int64_t drafted = 0;
   int64_t accepted = 0;
+  int64_t predicted_said = 0;              // tokens of the prediction that the answer has said
   std::vector<int64_t> drafted_at_depth;   // steps that had a node at depth d (0: first draft)
   std::vector<int64_t> accepted_at_depth;  // steps that accepted one there
   double queue_ms = 0;                     // submit to the first step with it

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "speculation/speculators/prediction.h"
+
 namespace clover {
 namespace {
 
@@ -50,6 +52,12 @@ Sequence::Sequence(int64_t id, Request request, const Tokenizer& tokenizer, int6
   // The last token drawn needs no slot: it is never fed back.
   max_tokens_ = context - stats_.prompt_tokens + 1;
   if (request_.max_tokens >= 0) max_tokens_ = std::min(max_tokens_, request_.max_tokens);
+}
+
+void Sequence::score_next(std::span<const float> logits) {
+  const TokenId id = tokens_[static_cast<size_t>(++scored_)];
+  Draw scored = score(logits, id, request_.top_logprobs);
+  scores_.push_back({id, scored.logprob, std::move(scored.top)});
 }
 
 void Sequence::restart() {
@@ -142,15 +150,20 @@ void Sequence::finish(FinishReason reason, const std::string& error) {
 
 void Sequence::send(bool all) {
   Output output = output_.take(all);
+  output.prompt = std::exchange(scores_, {});
   stats_.completion_tokens = output_.tokens();
   output.finish = finish_;
   output.error = error_;
   stats_.total_ms = ms_since(submitted_);
   if (all) {
     stats_.settle();
+    const std::span<const TokenId> known = tokens_;
+    stats_.predicted_said = predicted_said(
+        request_.prediction, known.subspan(static_cast<size_t>(stats_.prompt_tokens),
+                                           static_cast<size_t>(stats_.completion_tokens)));
     output.stats = &stats_;
   }
-  const bool news = !output.text.empty() || !output.tokens.empty() || all;
+  const bool news = !output.text.empty() || !output.tokens.empty() || !output.prompt.empty() || all;
   if (!news || !request_.on_output || failure_) return;
   try {
     request_.on_output(output);

@@ -31,6 +31,17 @@ class Sequence {
   int64_t unread() const { return std::max<int64_t>(read_end_ - read_, 0); }
   bool reading() const { return read_ < read_end_; }
   void mark_read(int64_t count) { read_ += count; }
+  // Whether tokens of the prompt wait for their log-probabilities.
+  bool scoring() const { return request_.prompt_logprobs && scored_ + 1 < stats_.prompt_tokens; }
+  // Whether the row of token `index` has to give the log-probability of the next one.
+  bool wants_score(int64_t index) const {
+    return scoring() && index >= scored_ && index + 1 < stats_.prompt_tokens;
+  }
+  // First tokens whose keys and values may be another sequence's: the last token's row is needed.
+  int64_t adoptable() const { return scoring() ? scored_ : std::ssize(tokens_) - 1; }
+  // Takes the next prompt token's log-probability from the row before it.
+  void score_next(std::span<const float> logits);
+  void send_scores() { send(false); }
   // All keys and values are lost and have to be computed again.
   void restart();
   // Runs for the first time.
@@ -69,6 +80,8 @@ class Sequence {
   std::vector<TokenId> tokens_;
   int64_t read_ = 0;
   int64_t read_end_ = 0;
+  int64_t scored_ = 0;  // prompt tokens, but for the first, whose log-probabilities are known
+  std::vector<OutputToken> scores_;  // of them, those not sent yet
   bool started_ = false;
   int64_t drawn_ = 0;
   int64_t max_tokens_ = 0;

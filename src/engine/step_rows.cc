@@ -12,11 +12,13 @@ void StepRows::add_prompt(Sequence& sequence, int64_t committed, int64_t rows) {
   part.first_row = batch.rows();
   part.rows = rows;
   part.prompt = true;
-  part.draws = sequence.unread() == rows;
+  part.draws = sequence.unread() == rows && sequence.remaining() > 0;
   for (int64_t i = 0; i < rows; ++i) {
     batch.tokens.push_back(sequence.tokens()[static_cast<size_t>(committed + i)]);
     batch.parents.push_back(static_cast<int32_t>(i == 0 ? -1 : part.first_row + i - 1));
-    batch.wants_logits.push_back(part.draws && i == rows - 1 ? 1 : 0);
+    const bool scored = sequence.wants_score(committed + i);
+    scored_rows += scored ? 1 : 0;
+    batch.wants_logits.push_back(scored || (part.draws && i == rows - 1) ? 1 : 0);
   }
   part.tree = TokenTree(batch.tokens.back());
   prompt_rows += rows;

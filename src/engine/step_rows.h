@@ -26,6 +26,7 @@ struct StepRows {
   Batch batch;
   std::vector<Part> parts;
   int64_t prompt_rows = 0;
+  int64_t scored_rows = 0;  // of them, those that give the log-probability of a prompt token
 
   // A chunk of `rows` prompt tokens behind the committed ones.
   void add_prompt(Sequence& sequence, int64_t committed, int64_t rows);

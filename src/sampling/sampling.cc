@@ -227,6 +227,17 @@ AdjustedRow rescan(std::span<float> logits, std::vector<float>& block_max) {
 
 }  // namespace
 
+Draw score(std::span<const float> logits, int32_t id, int top_logprobs) {
+  if (id < 0 || static_cast<size_t>(id) >= logits.size())
+    fail(ErrorCode::kInvalidArgument, "token id {} is outside the row of {}", id, logits.size());
+  std::vector<float>& block_max = scratch().block_max;
+  const RowScan raw = scan_model_row(logits, static_cast<int32_t>(logits.size()), block_max);
+  Draw result;
+  result.id = id;
+  fill_logprobs(logits, block_max, raw.max, top_logprobs, result);
+  return result;
+}
+
 Draw SamplerState::draw(std::span<const float> logits, uint64_t position,
                         std::span<const int32_t> pending, int top_logprobs,
                         std::span<const uint64_t> allowed) const {

@@ -59,6 +59,10 @@ struct Draw {
   std::vector<TokenLogprob> top;
 };
 
+// The log-probability of a token that was not drawn but given, as Draw has it of a drawn one.
+// Error(kInvalidArgument): an id outside the row; a row as SamplerState::draw refuses it.
+Draw score(std::span<const float> logits, int32_t id, int top_logprobs);
+
 // The state that a sequence's processors need: counts over prompt and output. Only committed tokens
 // enter it. A step that verifies several positions draws with `pending` = the drafted tokens
 // between the committed ones and the position drawn, which count as output, so nothing has to be

@@ -130,6 +130,21 @@ void Api::check_speculation(const ApiRequest& request) const {
                                                options_.max_drafts, request.max_drafts));
 }
 
+// What drafts for the request, as its statistics name it.
+std::string Api::speculators_of(const ApiRequest& request) const {
+  if (!request.prediction) return options_.speculators;
+  return options_.speculators == "none" ? "prediction" : options_.speculators + "+prediction";
+}
+
+std::vector<TokenId> Api::predicted_answer(const ApiRequest& request) const {
+  if (!request.prediction) return {};
+  std::vector<TokenId> ids = tokenizer_.encode(*request.prediction, false, {.add_special = false});
+  if (std::ssize(ids) > engine_.context())
+    bad_field("prediction", fmt::format("has {} tokens, but the context holds {}", ids.size(),
+                                        engine_.context()));
+  return ids;
+}
+
 int64_t Api::answer_tokens(const ApiRequest& request, int64_t prompt_tokens) const {
   const int64_t context = engine_.context();
   const char* field = request.chat ? "messages" : "prompt";
@@ -161,6 +176,7 @@ void Api::add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prep
   const ApiRequest& asked = prepared.request;
   const uint64_t seed = asked.seed ? *asked.seed : fresh_bits();
   const std::shared_ptr<const Constraint> constraint = constraint_of(asked);
+  const std::vector<TokenId> prediction = predicted_answer(asked);
   for (int64_t choice = 0; choice < asked.choices; ++choice) {
     Request request;
     request.prompt = prompt;
@@ -170,7 +186,9 @@ void Api::add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prep
     request.max_tokens = answer_tokens(asked, std::ssize(prompt));
     request.stop = asked.stop;
     request.top_logprobs = asked.logprobs;
+    request.prompt_logprobs = asked.echo && asked.logprobs >= 0;
     request.ignore_eos = asked.ignore_eos;
+    request.prediction = prediction;
     request.max_drafts = asked.max_drafts;
     request.constraint = constraint;
     prepared.requests.push_back(std::move(request));
@@ -192,13 +210,17 @@ PreparedRequest Api::prepare(const Json& body, bool chat) const {
       add_requests(ids, prepared);
       if (!request.echo) continue;
       const auto* text = std::get_if<std::string>(&prompt);
-      prepared.prompt_texts.push_back(text != nullptr ? *text : tokenizer_.decode(ids, false));
+      prepared.echo.push_back(
+          {text != nullptr ? *text : tokenizer_.decode(ids, false), ids.front(), text != nullptr});
     }
   }
   prepared.head = {fmt::format("{}-{:016x}{:08x}", chat ? "chatcmpl" : "cmpl", fresh_bits(),
                                static_cast<uint32_t>(fresh_bits())),
-                   static_cast<int64_t>(std::time(nullptr)), options_.model,
-                   "clover-" + options_.version, options_.speculators};
+                   static_cast<int64_t>(std::time(nullptr)),
+                   options_.model,
+                   "clover-" + options_.version,
+                   speculators_of(request),
+                   std::ssize(prepared.requests.front().prediction)};
   return prepared;
 }
 

@@ -29,7 +29,7 @@ struct ApiOptions {
 struct PreparedRequest {
   ApiRequest request;
   std::vector<Request> requests;
-  std::vector<std::string> prompt_texts;  // for echo
+  std::vector<EchoedPrompt> echo;  // one a prompt, or none
   AnswerHead head;
 };
 
@@ -64,6 +64,8 @@ class Api {
   std::vector<TokenId> text_prompt(const ApiRequest::Prompt& prompt) const;
   void check_model(const std::string& name) const;
   void check_speculation(const ApiRequest& request) const;
+  std::string speculators_of(const ApiRequest& request) const;
+  std::vector<TokenId> predicted_answer(const ApiRequest& request) const;
   int64_t answer_tokens(const ApiRequest& request, int64_t prompt_tokens) const;
   std::shared_ptr<const Constraint> constraint_of(const ApiRequest& request) const;
   void add_requests(const std::vector<TokenId>& prompt, PreparedRequest& prepared) const;

@@ -2,6 +2,8 @@
 #include "serve/api_answer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/report.h"
@@ -9,7 +11,7 @@
 namespace clover {
 namespace {
 
-int64_t characters(const std::string& text) {
+int64_t characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
@@ -25,16 +27,29 @@ Json timing(const RequestStats& stats) {
 }  // namespace
 
 ApiAnswer::ApiAnswer(const Tokenizer& tokenizer, ApiRequest request, AnswerHead head,
-                     std::vector<std::string> prompt_texts)
-    : tokenizer_(tokenizer),
-      request_(std::move(request)),
-      head_(std::move(head)),
-      prompt_texts_(std::move(prompt_texts)) {
+                     const std::vector<EchoedPrompt>& echo)
+    : tokenizer_(tokenizer), request_(std::move(request)), head_(std::move(head)) {
   const auto prompts = request_.chat ? size_t{1} : request_.prompts.size();
   choices_.resize(prompts * static_cast<size_t>(request_.choices));
   open_ = choices();
-  for (size_t i = 0; i < choices_.size() && !prompt_texts_.empty(); ++i)
-    choices_[i].text = prompt_texts_[i / static_cast<size_t>(request_.choices)];
+  for (size_t i = 0; i < choices_.size() && !echo.empty(); ++i)
+    begin_echo(choices_[i], echo[i / static_cast<size_t>(request_.choices)]);
+}
+
+// With log-probabilities the text is that of the tokens, which come one by one; the first has none.
+void ApiAnswer::begin_echo(Choice& choice, const EchoedPrompt& prompt) const {
+  if (request_.logprobs < 0) {
+    choice.text = prompt.text;
+  } else {
+    choice.prompt.emplace(tokenizer_, prompt.was_text);
+    choice.text = choice.prompt->push(prompt.first);
+    choice.tokens.push_back({prompt.first,
+                             std::numeric_limits<float>::quiet_NaN(),
+                             {},
+                             false,
+                             std::ssize(choice.text)});
+  }
+  choice.text_chars = characters(choice.text);
 }
 
 Json ApiAnswer::head(bool chunk) const {
@@ -61,12 +76,15 @@ Json ApiAnswer::logprobs(const std::vector<OutputToken>& tokens, const std::stri
   size_t begin = 0;
   for (const OutputToken& token : tokens) {
     texts.push_back(std::string(tokenizer_.token_bytes(token.id)));
-    values.push_back(logprob_number(token.logprob));
-    Json others = Json::object();
+    const bool known = !std::isnan(token.logprob);  // all but a prompt's first
+    values.push_back(known ? Json(logprob_number(token.logprob)) : Json());
+    Json others = known ? Json::object() : Json();
     for (const TokenLogprob& other : token.top)
       others[std::string(tokenizer_.token_bytes(other.id))] = logprob_number(other.logprob);
     top.push_back(std::move(others));
-    at.push_back(offset + characters(text.substr(0, begin)));
+    at.push_back(offset);
+    offset +=
+        characters(std::string_view(text).substr(begin, static_cast<size_t>(token.text_bytes)));
     begin += static_cast<size_t>(token.text_bytes);
   }
   return {{"tokens", std::move(texts)},
@@ -111,29 +129,62 @@ std::vector<Json> ApiAnswer::opening() const {
       Json first = chunk(i, "", nullptr, nullptr);
       first["choices"][0]["delta"] = {{"role", "assistant"}, {"content", ""}};
       chunks.push_back(std::move(first));
-    } else if (!choices_[i].text.empty()) {
-      chunks.push_back(chunk(i, choices_[i].text, nullptr, nullptr));
+    } else if (!choices_[i].text.empty() || !choices_[i].tokens.empty()) {
+      const Choice& echo = choices_[i];
+      Json values = echo.tokens.empty() ? Json() : logprobs(echo.tokens, echo.text, 0);
+      chunks.push_back(chunk(i, echo.text, std::move(values), nullptr));
     }
   }
   return chunks;
+}
+
+// A piece of a choice's text and the tokens that it came with.
+void ApiAnswer::take(size_t index, const std::string& text, const std::vector<OutputToken>& tokens,
+                     std::vector<Json>& chunks) {
+  Choice& choice = choices_[index];
+  if (!request_.stream) {
+    choice.text += text;
+    choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
+  } else if (!text.empty() || (request_.logprobs >= 0 && !tokens.empty())) {
+    chunks.push_back(chunk(index, text, logprobs(tokens, text, choice.text_chars), nullptr));
+  }
+  choice.text_chars += characters(text);
+}
+
+void ApiAnswer::take_prompt(size_t index, std::vector<OutputToken> tokens,
+                            std::vector<Json>& chunks) {
+  if (tokens.empty()) return;
+  std::string text;
+  for (OutputToken& token : tokens) {
+    const std::string piece = choices_[index].prompt->push(token.id);
+    token.text_bytes = std::ssize(piece);
+    text += piece;
+  }
+  take(index, text, tokens, chunks);
+}
+
+// The prompt may end in the middle of a character.
+void ApiAnswer::end_prompt(size_t index, std::vector<Json>& chunks) {
+  Choice& choice = choices_[index];
+  if (!choice.prompt) return;
+  const std::string rest = choice.prompt->finish();
+  choice.prompt.reset();
+  if (rest.empty()) return;
+  choice.tokens.back().text_bytes += std::ssize(rest);
+  take(index, rest, {}, chunks);
 }
 
 std::vector<Json> ApiAnswer::add(const AnswerEvent& event) {
   Choice& choice = choices_.at(event.choice);
   const Output& output = event.output;
   std::vector<Json> chunks;
-  if (request_.stream &&
-      (!output.text.empty() || (request_.logprobs >= 0 && !output.tokens.empty()))) {
-    const int64_t offset = choice.text_chars;
-    chunks.push_back(
-        chunk(event.choice, output.text, logprobs(output.tokens, output.text, offset), nullptr));
-    if (request_.mark_drafted) chunks.back()["choices"][0]["tokens"] = marks(output);
-  }
-  choice.text_chars += characters(output.text);
-  if (!request_.stream) {
-    choice.text += output.text;
-    choice.tokens.insert(choice.tokens.end(), output.tokens.begin(), output.tokens.end());
-  }
+  take_prompt(event.choice, output.prompt, chunks);
+  if (!output.tokens.empty() || !output.text.empty() || output.finish != FinishReason::kNone)
+    end_prompt(event.choice, chunks);
+  const size_t before = chunks.size();
+  take(event.choice, output.text, output.tokens, chunks);
+  if (chunks.size() > before && request_.mark_drafted)
+    chunks.back()["choices"][0]["tokens"] = marks(output);
   if (output.finish == FinishReason::kNone) return chunks;
   choice.finish = output.finish;
   choice.stats = event.stats;
@@ -175,10 +226,18 @@ Json ApiAnswer::usage() const {
   int64_t cached = 0;
   for (size_t i = 0; i < choices_.size(); i += static_cast<size_t>(request_.choices))
     cached += choices_[i].stats.cached_tokens;
-  return {{"prompt_tokens", prompt_tokens()},
-          {"completion_tokens", completion_tokens()},
-          {"total_tokens", prompt_tokens() + completion_tokens()},
-          {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+  Json usage = {{"prompt_tokens", prompt_tokens()},
+                {"completion_tokens", completion_tokens()},
+                {"total_tokens", prompt_tokens() + completion_tokens()},
+                {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+  if (request_.prediction) {
+    int64_t said = 0;
+    for (const Choice& choice : choices_) said += choice.stats.predicted_said;
+    usage["completion_tokens_details"] = {
+        {"accepted_prediction_tokens", said},
+        {"rejected_prediction_tokens", head_.predicted_tokens * choices() - said}};
+  }
+  return usage;
 }
 
 Json ApiAnswer::closing() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,22 +20,30 @@ struct AnswerEvent {
   RequestStats stats;  // with finish
 };
 
+// A prompt that its answers begin with.
+struct EchoedPrompt {
+  std::string text;
+  TokenId first = -1;     // its first token
+  bool was_text = false;  // came as a text, in which no control token can be
+};
+
 // What all answers of a server have in common.
 struct AnswerHead {
   std::string id;
   int64_t created = 0;  // seconds since 1970
   std::string model;
   std::string fingerprint;
-  std::string speculators;  // as the server was started with
+  std::string speculators;       // as the server was started with, and the prediction
+  int64_t predicted_tokens = 0;  // of the prediction, for every choice
 };
 
 // Puts the output of a request's choices together in the shapes of the OpenAI API, as one object or
 // as the chunks of a stream. Concatenated, the chunks are the object.
 class ApiAnswer {
  public:
-  // `prompt_texts`: what echo shows, one a prompt, or empty. The tokenizer must outlive it.
+  // `echo`: one a prompt, or empty. The tokenizer must outlive it.
   ApiAnswer(const Tokenizer& tokenizer, ApiRequest request, AnswerHead head,
-            std::vector<std::string> prompt_texts);
+            const std::vector<EchoedPrompt>& echo);
 
   int64_t choices() const { return static_cast<int64_t>(choices_.size()); }
   // Takes a piece in. For a stream: the chunks that it gives, none or several.
@@ -60,7 +69,14 @@ class ApiAnswer {
     FinishReason finish = FinishReason::kNone;
     RequestStats stats;
     int64_t text_chars = 0;  // sent before, for the offsets of log-probabilities
+    // Of the prompt, while its tokens come with their log-probabilities.
+    std::optional<StreamDecoder> prompt;
   };
+  void begin_echo(Choice& choice, const EchoedPrompt& prompt) const;
+  void take(size_t index, const std::string& text, const std::vector<OutputToken>& tokens,
+            std::vector<Json>& chunks);
+  void take_prompt(size_t index, std::vector<OutputToken> tokens, std::vector<Json>& chunks);
+  void end_prompt(size_t index, std::vector<Json>& chunks);
   Json head(bool chunk) const;
   Json chunk(size_t choice, const std::string& text, Json logprobs, const char* finish) const;
   Json logprobs(const std::vector<OutputToken>& tokens, const std::string& text,
@@ -70,7 +86,6 @@ class ApiAnswer {
   const Tokenizer& tokenizer_;
   ApiRequest request_;
   AnswerHead head_;
-  std::vector<std::string> prompt_texts_;
   std::vector<Choice> choices_;
   int64_t open_ = 0;
   int64_t failed_ = -1;

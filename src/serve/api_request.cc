@@ -128,6 +128,37 @@ void read_speculation(BodyFields& body, ApiRequest& request) {
   fields.finish();
 }
 
+// The text of a content: a text, or parts of type "text".
+std::string content_text(const Json& content, const std::string& field) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) bad_field(field, "must be a text or a list of parts");
+  std::string text;
+  for (const Json& part : content) {
+    BodyFields fields(part, field);
+    const std::string type = fields.text("type").value_or("");
+    if (type != "text")
+      bad_field(field, "has a part of type " + shown(Json(type)) + "; only text is supported");
+    text += fields.text("text").value_or("");
+    fields.finish();
+  }
+  return text;
+}
+
+// {"type": "content", "content": a text or parts of type "text"}.
+void read_prediction(BodyFields& body, ApiRequest& request) {
+  const Json* value = body.find("prediction");
+  if (value == nullptr) return;
+  BodyFields fields(*value, "prediction");
+  const std::string type = fields.text("type").value_or("");
+  if (type != "content") bad_field("prediction.type", "must be content, not " + shown(Json(type)));
+  const Json* content = fields.find("content");
+  if (content == nullptr) bad_field("prediction.content", "is missing");
+  request.prediction = content_text(*content, "prediction.content");
+  fields.finish();
+  if (request.max_drafts == 0)
+    bad_field("prediction", "becomes drafts, and 'speculation' allows none");
+}
+
 void read_common(BodyFields& body, ApiRequest& request, int32_t vocab) {
   request.model = body.text("model").value_or("");
   request.choices = body.integer("n", 1, kMaxChoices).value_or(1);
@@ -142,7 +173,7 @@ void read_common(BodyFields& body, ApiRequest& request, int32_t vocab) {
   if (request.schema && request.sampling.min_tokens > 0)
     bad_field("min_tokens", "is not supported with a 'response_format'");
   body.text("user");  // says who asks; nothing depends on it
-  body.refuse("prediction", "predicted outputs are not built yet");
+  read_prediction(body, request);
 }
 
 ApiRequest::Prompt ids_prompt(const Json& list, int32_t vocab) {
@@ -179,22 +210,6 @@ void read_prompts(BodyFields& body, ApiRequest& request, int32_t vocab) {
   if (std::ssize(request.prompts) * request.choices > kMaxChoices)
     bad_field("prompt", fmt::format("and 'n' ask for {} answers; {} are allowed",
                                     std::ssize(request.prompts) * request.choices, kMaxChoices));
-}
-
-// The text of a message's content: a text, or parts of type "text".
-std::string content_text(const Json& content, const std::string& field) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) bad_field(field, "must be a text or a list of parts");
-  std::string text;
-  for (const Json& part : content) {
-    BodyFields fields(part, field);
-    const std::string type = fields.text("type").value_or("");
-    if (type != "text")
-      bad_field(field, "has a part of type " + shown(Json(type)) + "; only text is supported");
-    text += fields.text("text").value_or("");
-    fields.finish();
-  }
-  return text;
 }
 
 void refuse_chat_fields(BodyFields& body) {
@@ -284,9 +299,6 @@ ApiRequest parse_completion_request(const Json& json, int32_t vocab) {
   if (const auto logprobs = body.integer("logprobs", 0, kMaxLogprobs))
     request.logprobs = static_cast<int>(*logprobs);
   request.echo = body.flag("echo", false);
-  if (request.echo && request.logprobs >= 0)
-    bad_field("echo",
-              "with 'logprobs' is not supported: a prompt's log-probabilities are not kept");
   if (const auto best = body.integer("best_of", 1, kMaxChoices))
     if (*best != request.choices)
       bad_field("best_of", "can only be as many as 'n': answers are not ranked");

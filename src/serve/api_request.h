@@ -33,6 +33,7 @@ struct ApiRequest {
   bool ignore_eos = false;
   bool stream = false;
   bool include_usage = false;
+  std::optional<std::string> prediction;  // of the answer's text
   // From "speculation".
   int64_t max_drafts = -1;
   std::string speculator;           // that the client wants, empty: whatever the server has

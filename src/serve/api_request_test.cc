@@ -66,6 +66,23 @@ TEST(ApiRequest, DefaultsAreTheApis) {
   EXPECT_EQ(request.max_drafts, -1);
 }
 
+TEST(ApiRequest, PredictionsAreTextsOrParts) {
+  EXPECT_FALSE(chat("").prediction);
+  EXPECT_EQ(chat(R"("prediction":{"type":"content","content":"a b"})").prediction, "a b");
+  EXPECT_EQ(chat(R"("prediction":{"type":"content","content":""})").prediction, "");
+  EXPECT_EQ(chat(R"("prediction":{"type":"content","content":
+      [{"type":"text","text":"a"},{"type":"text","text":" b"}]})")
+                .prediction,
+            "a b");
+  const ApiRequest request =
+      parse_completion_request(text_body(R"("prediction":{"type":"content","content":"x"},
+      "echo":true,"logprobs":1,"max_tokens":0)"),
+                               kVocab);
+  EXPECT_EQ(request.prediction, "x");
+  EXPECT_TRUE(request.echo);
+  EXPECT_EQ(request.logprobs, 1);
+}
+
 TEST(ApiRequest, EveryFieldArrives) {
   const ApiRequest request = chat(
       R"("model":"m","temperature":0.5,"top_p":0.9,"n":3,"stream":true,"seed":-7,
@@ -120,7 +137,17 @@ TEST(ApiRequest, RefusesWhatItCannotDo) {
            {R"("response_format":{"type":"json_object"},"min_tokens":2)", "min_tokens"},
            {R"("tools":[{"type":"function"}])", "tools"},
            {R"("tool_choice":"required")", "tool_choice"},
-           {R"("prediction":{"type":"content","content":"x"})", "prediction"},
+           {R"("prediction":"x")", "prediction"},
+           {R"("prediction":{"type":"file","content":"x"})", "prediction.type"},
+           {R"("prediction":{"content":"x"})", "prediction.type"},
+           {R"("prediction":{"type":"content"})", "prediction.content"},
+           {R"("prediction":{"type":"content","content":7})", "prediction.content"},
+           {R"("prediction":{"type":"content","content":[{"type":"image_url"}]})",
+            "prediction.content"},
+           {R"("prediction":{"type":"content","content":"x","y":1})", "prediction.y"},
+           {R"("speculation":"off","prediction":{"type":"content","content":"x"})", "prediction"},
+           {R"("speculation":{"nodes":0},"prediction":{"type":"content","content":"x"})",
+            "prediction"},
            {R"("store":true)", "store"},
            {R"("modalities":["audio"])", "modalities"},
            {R"("stream_options":{"include_usage":true})", "stream_options"},
@@ -136,7 +163,6 @@ TEST(ApiRequest, RefusesWhatItCannotDo) {
            {R"("messages":[])", "messages"},
            {R"("suffix":"x")", "suffix"},
            {R"("best_of":2)", "best_of"},
-           {R"("echo":true,"logprobs":1)", "echo"},
            {R"("logprobs":true)", "logprobs"},
            {R"("max_completion_tokens":1)", "max_completion_tokens"}})
     EXPECT_EQ(completion_refuses(fields), name) << fields;

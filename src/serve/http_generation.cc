@@ -20,7 +20,7 @@ HttpConnection::Generation::Generation(Api& api, PreparedRequest prepared,
       streams_(prepared.request.stream) {
   std::vector<Request> requests = std::move(prepared.requests);
   answer_ = std::make_unique<ApiAnswer>(api.tokenizer(), std::move(prepared.request),
-                                        std::move(prepared.head), std::move(prepared.prompt_texts));
+                                        std::move(prepared.head), std::move(prepared.echo));
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].on_output = [i, mailbox = mailbox_, times = std::make_shared<RequestTimes>(),
                              &metrics = api.server_metrics()](const Output& output) {

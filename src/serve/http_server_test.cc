@@ -126,6 +126,29 @@ TEST_F(HttpServerTest, AnswersAndStreamsTheSame) {
   EXPECT_NE(done, std::string::npos);
 }
 
+// What evaluation programs ask for: the prompt's own log-probabilities, and nothing else.
+TEST_F(HttpServerTest, EchoTellsThePromptsLogprobs) {
+  serve();
+  const Json one = json_of(
+      post("/v1/completions", R"({"prompt":[1,2,3],"max_tokens":0,"echo":true,"logprobs":2})"));
+  const Json& choice = one["choices"][0];
+  EXPECT_EQ(choice["text"], "[1][2][3]");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["logprobs"]["tokens"], Json::parse(R"(["[1]","[2]","[3]"])"));
+  EXPECT_EQ(choice["logprobs"]["text_offset"], Json::parse("[0,3,6]"));
+  EXPECT_TRUE(choice["logprobs"]["token_logprobs"][0].is_null());
+  EXPECT_TRUE(choice["logprobs"]["top_logprobs"][0].is_null());
+  EXPECT_LT(choice["logprobs"]["token_logprobs"][2], 0.0);
+  EXPECT_EQ(choice["logprobs"]["top_logprobs"][2].size(), 2u);
+  EXPECT_EQ(one["usage"]["completion_tokens"], 0);
+  const Json behind = json_of(
+      post("/v1/completions",
+           R"({"prompt":[1,2,3],"max_tokens":4,"echo":true,"logprobs":2,"ignore_eos":true})"));
+  const Json values = behind["choices"][0]["logprobs"]["token_logprobs"];
+  ASSERT_EQ(values.size(), 7u);
+  EXPECT_EQ(values[2], choice["logprobs"]["token_logprobs"][2]);
+}
+
 TEST_F(HttpServerTest, LoadingIsSaid) {
   start({});
   EXPECT_THAT(get("/health"), StartsWith("HTTP/1.1 503"));

@@ -165,6 +165,128 @@ def check_completions(server):
     assert "".join(pieces) == ask(**emoji).choices[0].text
 
 
+def check_echo(server):
+    """Log-probabilities of a prompt, as evaluation programs ask for them."""
+    api = client(server)
+    name = api.models.list().data[0].id
+    prompt = "The capital of France is Paris, and 😀 that of Italy is Rome. " * 6
+
+    def ask(prompt=prompt, **fields):
+        return api.completions.create(
+            model=name, prompt=prompt, temperature=0, echo=True, **{"logprobs": 2, **fields}
+        ).choices[0]
+
+    answer = ask(max_tokens=5)
+    assert answer.text.startswith(prompt) and len(answer.text) > len(prompt)
+    listed = answer.logprobs
+    count = len(server.post("/tokenize", {"prompt": prompt})[1]["tokens"])
+    assert len(listed.tokens) == len(listed.token_logprobs) == count + 5
+    assert listed.token_logprobs[0] is None and listed.top_logprobs[0] is None
+    assert all(v <= 0 for v in listed.token_logprobs[1:])
+    # Two, but for parts of characters, which look alike.
+    assert all(1 <= len(top) <= 2 for top in listed.top_logprobs[1:])
+    assert listed.text_offset[0] == 0 and listed.text_offset == sorted(listed.text_offset)
+    at = listed.text_offset[count]
+    assert at == len(prompt)
+    # Every token of the prompt is as likely as when it is the one to be drawn.
+    ids = server.post("/tokenize", {"prompt": prompt})[1]["tokens"]
+    for i in (1, 7, count - 1):
+        forced = api.completions.create(
+            model=name, prompt=ids[:i], max_tokens=1, logprobs=0, logit_bias={ids[i]: 100}
+        ).choices[0]
+        assert forced.logprobs.token_logprobs[0] == listed.token_logprobs[i], i
+    # Nothing but the prompt; ids instead of text; several prompts; in a stream.
+    alone = ask(max_tokens=0)
+    assert alone.text == prompt and alone.finish_reason == "length"
+    assert alone.logprobs.token_logprobs == listed.token_logprobs[:count]
+    assert ask(ids, max_tokens=0).logprobs == alone.logprobs
+    assert ask(ids[:1], max_tokens=0).logprobs.token_logprobs == [None]
+    two = api.completions.create(
+        model=name, prompt=[ids, ids[:9]], max_tokens=0, echo=True, logprobs=2, n=2
+    )
+    assert [len(c.logprobs.tokens) for c in two.choices] == [count, count, 9, 9]
+    assert two.usage.completion_tokens == 0 and two.usage.prompt_tokens == count + 9
+    for tokens in (0, 5):
+        chunks = list(
+            api.completions.create(
+                model=name, prompt=prompt, temperature=0, echo=True, logprobs=2, max_tokens=tokens,
+                stream=True
+            )
+        )
+        assert "".join(c.choices[0].text for c in chunks) == prompt + answer.text[at:][: 999 * tokens]
+        values = [v for c in chunks if c.choices[0].logprobs
+                  for v in c.choices[0].logprobs.token_logprobs]
+        assert values == listed.token_logprobs[: count + tokens]
+    # An id that ends in the middle of a character.
+    half = server.post("/tokenize", {"prompt": "😀"})[1]["tokens"][:1]
+    assert ask(half, max_tokens=0).text == "\ufffd"
+
+
+def check_prediction(server):
+    """Predicted outputs: the text is the same, the steps are fewer, the usage tells."""
+    api = client(server)
+    name = api.models.list().data[0].id
+
+    def ask(**fields):
+        return api.chat.completions.create(
+            model=name,
+            messages=user(QUESTIONS[5]),
+            max_tokens=100,
+            **{"temperature": 0, "extra_body": {"speculation": "auto"}, **fields},
+        )
+
+    plain = ask()
+    text = plain.choices[0].message.content
+    right = ask(prediction={"type": "content", "content": text})
+    assert right.choices[0].message.content == text
+    details = right.usage.completion_tokens_details
+    assert details.rejected_prediction_tokens == 0
+    assert details.accepted_prediction_tokens >= right.usage.completion_tokens - 1
+    steps = [a.choices[0].speculation["target_steps"] for a in (right, plain)]
+    assert steps[0] < 0.6 * steps[1], steps
+    assert right.choices[0].speculation["speculator"].endswith("prediction")
+    parts = [{"type": "text", "text": part} for part in (text[:50], text[50:])]
+    assert ask(prediction={"type": "content", "content": parts}).usage == right.usage.model_copy(
+        update={"prompt_tokens_details": ask().usage.prompt_tokens_details}
+    )
+    changed = text.replace(" is ", " was ").replace(",", ";")
+    mended = ask(prediction={"type": "content", "content": changed})
+    assert mended.choices[0].message.content == text
+    details = mended.usage.completion_tokens_details
+    assert details.accepted_prediction_tokens > 0 < details.rejected_prediction_tokens
+    wrong = ask(prediction={"type": "content", "content": "Zebras and xylophones. " * 40}, n=2,
+                extra_body={"speculation": {"nodes": 4}})
+    assert [c.message.content for c in wrong.choices] == [text, text]
+    for content in ("", "a" * 5000):
+        answer = ask(prediction={"type": "content", "content": content}, temperature=1, seed=5)
+        assert answer.choices[0].message.content == ask(temperature=1, seed=5).choices[0].message.content
+    chunks = list(
+        ask(
+            prediction={"type": "content", "content": text},
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+    assert chunks[-1].usage.completion_tokens_details == right.usage.completion_tokens_details
+    status, answer = server.post(
+        "/v1/chat/completions",
+        {"messages": user("hi"), "prediction": {"type": "content", "content": "word " * 20000}},
+    )
+    assert status == 400 and answer["error"]["param"] == "prediction", answer
+    # Without any speculator of the server's, too.
+    with Server(CLOVER, "-m", MODEL, "-s", "none") as other:
+        fields = {"messages": user(QUESTIONS[5]), "temperature": 0, "max_tokens": 100}
+        fields["speculation"] = "auto"
+        _, answer = other.post("/v1/chat/completions", fields)
+        assert answer["choices"][0]["speculation"]["drafted"] == 0
+        assert "completion_tokens_details" not in answer["usage"]
+        fields["prediction"] = {"type": "content", "content": text}
+        _, answer = other.post("/v1/chat/completions", fields)
+        assert answer["choices"][0]["message"]["content"] == text
+        assert answer["choices"][0]["speculation"]["accepted"] > 30, answer
+        assert answer["choices"][0]["speculation"]["speculator"] == "prediction"
+
+
 def check_refusals(server):
     api = client(server)
     name = api.models.list().data[0].id
@@ -188,7 +310,8 @@ def check_refusals(server):
     for fields in (
         {"response_format": {"type": "grammar"}},
         {"tools": [{"type": "function", "function": {"name": "f"}}]},
-        {"prediction": {"type": "content", "content": "x"}},
+        {"prediction": {"type": "text", "content": "x"}},
+        {"prediction": {"type": "content", "content": "x"}, "speculation": "off"},
         {"nonsense": 1},
         {"temperature": 3},
         {"speculation": {"nodes": 5000}},
@@ -457,6 +580,8 @@ def main():
         for check in (
             check_chat,
             check_completions,
+            check_echo,
+            check_prediction,
             check_refusals,
             check_hostile,
             check_concurrency,

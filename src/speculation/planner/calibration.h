@@ -9,7 +9,7 @@
 namespace clover {
 
 // Speculators that can share one tree.
-inline constexpr int32_t kMaxSources = 6;
+inline constexpr int32_t kMaxSources = 7;
 
 // What one source says of a candidate.
 struct Vote {

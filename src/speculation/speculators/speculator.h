@@ -30,6 +30,9 @@ struct DraftSequence {
   // tokens.size() … tokens.size() + draft_slots - 1 are scratch for drafted tokens of this round.
   std::span<const int32_t> blocks;
   int64_t draft_slots = 0;
+  // What whoever asked expects the answer to be, empty: nothing said; the same in every round.
+  std::span<const int32_t> predicted = {};
+  int64_t answer_begin = 0;  // index into tokens: the prompt ends there
 };
 
 // A node to be continued. The nodes of a round are numbered through all its expand() calls.
