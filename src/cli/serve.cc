@@ -73,6 +73,7 @@ void adjust_engine(const ServeOptions& options, const Model& model, EngineOption
   engine.max_sequences = options.parallel;
   engine.prefill_rows = options.prefill_rows;
   engine.stall_ms = options.stall_ms;
+  engine.predictions = true;
   engine.prefix_cache = !options.no_prefix_cache;
   const int64_t context = engine.context == 0 ? model.config().context : engine.context;
   const int64_t affordable = kDefaultKvBytes / kv_bytes_per_token(model, engine.kv_type);
@@ -101,15 +102,15 @@ void announce(const ServeOptions& options, const HttpServer& server, const Sessi
               const EngineStats& stats) {
   if (options.common.quiet) return;
   constexpr double kMib = 1 << 20;
-  std::fprintf(stderr,
-               "clover: %s at http://%s:%d, %lld requests at once; weights %.0f MiB, KV memory "
-               "%.0f MiB for %lld tokens, drafts by %s\n",
-               served_name(options).c_str(), options.server.host.c_str(), server.port(),
-               static_cast<long long>(options.parallel),
-               static_cast<double>(session.model->weight_bytes()) / kMib,
-               static_cast<double>(stats.kv_bytes) / kMib,
-               static_cast<long long>(stats.kv_blocks * kKvBlockTokens),
-               session.speculators.c_str());
+  std::fprintf(
+      stderr,
+      "clover: %s at %s://%s:%d, %lld requests at once; weights %.0f MiB, KV memory "
+      "%.0f MiB for %lld tokens, drafts by %s\n",
+      served_name(options).c_str(), options.server.tls_certificate.empty() ? "http" : "https",
+      options.server.host.c_str(), server.port(), static_cast<long long>(options.parallel),
+      static_cast<double>(session.model->weight_bytes()) / kMib,
+      static_cast<double>(stats.kv_bytes) / kMib,
+      static_cast<long long>(stats.kv_blocks * kKvBlockTokens), session.speculators.c_str());
 }
 
 int serve(ServeOptions options, const std::string& version) {
@@ -157,6 +158,14 @@ void add_server_options(CLI::App& verb, ServeOptions& options) {
   verb.add_option("--model-name", options.model_name,
                   "name that the model is served under (default: its file's)")
       ->type_name("NAME");
+  CLI::Option* certificate =
+      verb.add_option("--tls-cert", server.tls_certificate,
+                      "serve HTTPS with the certificate chain of this PEM file")
+          ->type_name("FILE");
+  CLI::Option* tls_key = verb.add_option("--tls-key", server.tls_key, "its key, a PEM file")
+                             ->type_name("FILE")
+                             ->needs(certificate);
+  certificate->needs(tls_key);
   add_number<int64_t>(verb, "--max-body", server.max_body,
                       "bytes of a request's body, at most (default 8388608)", 1, int64_t{1} << 32);
   add_number<int64_t>(verb, "--max-connections", server.max_connections,

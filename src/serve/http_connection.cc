@@ -32,6 +32,8 @@ namespace http = beast::http;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr int kRetrySeconds = 1;
+// How long a client's last bytes are waited for.
+constexpr double kLingerSeconds = 2.0, kClosingSeconds = 0.2;
 
 struct Route {
   http::verb method;
@@ -102,8 +104,10 @@ std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-HttpConnection::HttpConnection(asio::ip::tcp::socket socket, std::shared_ptr<ServerState> state)
-    : stream_(std::move(socket)),
+HttpConnection::HttpConnection(asio::ip::tcp::socket socket, std::shared_ptr<ServerState> state,
+                               std::shared_ptr<TlsContext> tls)
+    : tls_(std::move(tls)),
+      stream_(std::move(socket), tls_.get()),
       buffer_(static_cast<size_t>(state->options().max_header) + (64 << 10)),
       state_(std::move(state)),
       peer_(peer_of(stream_.socket())) {}
@@ -124,27 +128,27 @@ void HttpConnection::start() {
       });
 }
 
-void HttpConnection::set_deadline(double seconds) {
-  stream_.expires_after(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000.0)));
-}
-
 asio::awaitable<void> HttpConnection::run() {
   beast::error_code ignored;
   stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-  while (co_await serve_one()) {
+  set_deadline(state_->options().handshake);
+  idle_ = true;
+  const bool ready = co_await stream_.handshake();
+  idle_ = false;
+  while (ready && co_await serve_one()) {
   }
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  set_deadline(state_->closing() ? kClosingSeconds : kLingerSeconds);
+  co_await stream_.close_sending();
   co_await linger();
 }
 
 // What a client still sends is thrown away for a moment, so that it can read our last words.
 asio::awaitable<void> HttpConnection::linger() {
-  constexpr double kSeconds = 2.0, kClosingSeconds = 0.2;
   constexpr size_t kPiece = 64 << 10;
   std::string piece(kPiece, '\0');
-  set_deadline(state_->closing() ? kClosingSeconds : kSeconds);
+  set_deadline(state_->closing() ? kClosingSeconds : kLingerSeconds);
   while (true) {
-    const auto [error, bytes] = co_await stream_.async_read_some(asio::buffer(piece), kTuple);
+    const auto [error, bytes] = co_await stream_.tcp().async_read_some(asio::buffer(piece), kTuple);
     if (error) co_return;
   }
 }
@@ -286,6 +290,7 @@ asio::awaitable<bool> HttpConnection::send(HttpReply reply) {
 
 // Notices when the client goes away while it waits for an answer.
 void HttpConnection::watch_client(const std::shared_ptr<Mailbox>& mailbox) {
+  if (stream_.has_tls()) return watch_tls_client(mailbox);
   stream_.socket().async_wait(asio::ip::tcp::socket::wait_read,
                               [self = shared_from_this(), mailbox](const beast::error_code& error) {
                                 if (error) return;  // called off
@@ -299,6 +304,27 @@ void HttpConnection::watch_client(const std::shared_ptr<Mailbox>& mailbox) {
                                                asio::socket_base::message_peek, failed);
                                 if (failed && failed != asio::error::would_block) mailbox->close();
                               });
+}
+
+// Under TLS only a read tells a client's goodbye from its next request, whose beginning is kept.
+void HttpConnection::watch_tls_client(const std::shared_ptr<Mailbox>& mailbox) {
+  constexpr size_t kPiece = 4096;
+  const size_t room = std::min(kPiece, buffer_.max_size() - buffer_.size());
+  if (room == 0) return;
+  watching_ = true;
+  stream_.tcp().expires_never();
+  stream_.async_read_some(buffer_.prepare(room), [self = shared_from_this(), mailbox](
+                                                     const beast::error_code& error, size_t bytes) {
+    self->watching_ = false;
+    self->buffer_.commit(bytes);
+    if (error && error != asio::error::operation_aborted) mailbox->close();
+  });
+}
+
+asio::awaitable<void> HttpConnection::stop_watching() {
+  beast::error_code ignored;
+  stream_.socket().cancel(ignored);
+  while (watching_) co_await asio::post(stream_.get_executor(), asio::use_awaitable);
 }
 
 asio::awaitable<bool> HttpConnection::generate(const Parser& parser, bool chat) {
@@ -321,8 +347,7 @@ asio::awaitable<bool> HttpConnection::generate(const Parser& parser, bool chat) 
     keep = co_await stream(*generation);
   else
     keep = co_await wait_for_all(*generation);
-  beast::error_code ignored;
-  stream_.socket().cancel(ignored);
+  co_await stop_watching();
   co_return keep;
 }
 
@@ -352,8 +377,9 @@ asio::awaitable<bool> HttpConnection::wait_for_all(Generation& generation) {
 asio::awaitable<bool> HttpConnection::write_piece(const std::string& text, bool chunked) {
   set_deadline(state_->options().write);
   if (chunked) {
-    const auto chunk = http::make_chunk(asio::const_buffer(text.data(), text.size()));
-    const auto [error, bytes] = co_await asio::async_write(stream_, chunk, kTuple);
+    // In one piece: under TLS each buffer would be a record of its own.
+    const std::string chunk = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+    const auto [error, bytes] = co_await asio::async_write(stream_, asio::buffer(chunk), kTuple);
     co_return !error;
   }
   const auto [error, bytes] = co_await asio::async_write(stream_, asio::buffer(text), kTuple);

@@ -4,7 +4,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "serve/client_stream.h"
 #include "serve/mailbox.h"
 #include "serve/server_state.h"
 
@@ -32,7 +32,9 @@ struct HttpReply {
 // its own coroutine.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(boost::asio::ip::tcp::socket socket, std::shared_ptr<ServerState> state);
+  // `tls`: null without.
+  HttpConnection(boost::asio::ip::tcp::socket socket, std::shared_ptr<ServerState> state,
+                 std::shared_ptr<TlsContext> tls);
   void start();
 
  private:
@@ -56,15 +58,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool refused(const Parser& parser, HttpReply& reply) const;
   void note(const Parser& parser);
   void watch_client(const std::shared_ptr<Mailbox>& mailbox);
-  void set_deadline(double seconds);
+  void watch_tls_client(const std::shared_ptr<Mailbox>& mailbox);
+  Task<void> stop_watching();
+  void set_deadline(double seconds) { stream_.set_deadline(seconds); }
   void log(int status);
 
-  boost::beast::tcp_stream stream_;
+  std::shared_ptr<TlsContext> tls_;
+  ClientStream stream_;
   boost::beast::flat_buffer buffer_;
   std::shared_ptr<ServerState> state_;
   std::string peer_;
   uint64_t number_ = 0;
   bool idle_ = false;
+  bool watching_ = false;  // a read waits while an answer is made
   bool keep_alive_ = false;
   unsigned version_ = 11;
   Clock::time_point begin_;

@@ -29,8 +29,11 @@ constexpr auto kPause = std::chrono::milliseconds(100);
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(ServerOptions options, std::function<void(const AccessRecord&)> log)
-      : state(std::make_shared<ServerState>(std::move(options), std::move(log))),
+  Impl(const ServerOptions& options, std::function<void(const AccessRecord&)> log)
+      : tls(options.tls_certificate.empty()
+                ? nullptr
+                : make_tls_context(options.tls_certificate, options.tls_key)),
+        state(std::make_shared<ServerState>(options, std::move(log))),
         strand(asio::make_strand(context)),
         acceptor(strand),
         retry(strand),
@@ -41,6 +44,7 @@ struct HttpServer::Impl {
 
   asio::io_context context{kThreads};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::shared_ptr<TlsContext> tls;  // null: none
   std::shared_ptr<ServerState> state;
   asio::strand<asio::io_context::executor_type> strand;
   Tcp::acceptor acceptor;
@@ -83,13 +87,13 @@ void HttpServer::Impl::accept() {
                             });
                             return;
                           }
-                          std::make_shared<HttpConnection>(std::move(socket), state)->start();
+                          std::make_shared<HttpConnection>(std::move(socket), state, tls)->start();
                           accept();
                         });
 }
 
-HttpServer::HttpServer(ServerOptions options, std::function<void(const AccessRecord&)> log)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(log))) {
+HttpServer::HttpServer(const ServerOptions& options, std::function<void(const AccessRecord&)> log)
+    : impl_(std::make_unique<Impl>(options, std::move(log))) {
   impl_->listen();
   asio::post(impl_->strand, [impl = impl_.get()] { impl->accept(); });
   for (int i = 0; i < kThreads; ++i)

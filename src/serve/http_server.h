@@ -12,8 +12,9 @@ namespace clover {
 // answers that the model is being loaded.
 class HttpServer {
  public:
-  // `log` is called from several threads. Error(kIo) when the address cannot be had.
-  HttpServer(ServerOptions options, std::function<void(const AccessRecord&)> log);
+  // `log` is called from several threads. Error(kIo) when the address cannot be had or a file of
+  // TLS cannot be used.
+  HttpServer(const ServerOptions& options, std::function<void(const AccessRecord&)> log);
   // Cuts what is open.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

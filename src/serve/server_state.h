@@ -19,9 +19,12 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                // 0: any that is free
   std::string api_key;            // empty: none is asked for
+  std::string tls_certificate;    // PEM file with the chain; empty: no TLS
+  std::string tls_key;            // PEM file
   int64_t max_body = 8 << 20;     // bytes
   int64_t max_header = 16 << 10;  // bytes
   int64_t max_connections = 1024;
+  double handshake = 10;   // of TLS
   double idle = 60;        // for the next request to come, header and all
   double body = 60;        // for its body
   double write = 30;       // for a piece of the answer to be taken

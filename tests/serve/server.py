@@ -13,7 +13,8 @@ import time
 
 
 class Server:
-    def __init__(self, clover, *options, wait=True):
+    def __init__(self, clover, *options, wait=True, tls=None):
+        self.tls = tls  # an ssl.SSLContext that trusts the server
         self.log = tempfile.TemporaryFile("w+")
         # One thread: two that wait for each other crawl when the machine has other work.
         command = [clover, "serve", "-t", "1", *options]
@@ -28,7 +29,7 @@ class Server:
         """Until the server says where it listens, which it does once the model is there."""
         deadline = time.time() + 120
         while time.time() < deadline:
-            found = re.search(r" at http://[^:]+:(\d+),", self.text())
+            found = re.search(r" at https?://[^:]+:(\d+),", self.text())
             if found:
                 self.port = int(found.group(1))
                 return
@@ -43,7 +44,12 @@ class Server:
 
     def request(self, method, path, body=None, headers=None):
         """(status, headers, body) over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        if self.tls is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        else:
+            connection = http.client.HTTPSConnection(
+                "localhost", self.port, timeout=120, context=self.tls
+            )
         try:
             headers = dict(headers or {})
             if body is not None and not isinstance(body, (bytes, str)):
@@ -66,7 +72,10 @@ class Server:
         return status, json.loads(answer)
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=120)
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(connection, server_hostname="localhost")
+        return connection
 
     def raw(self, data):
         """What comes back for bytes, until the server closes or is silent for a while."""
