@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long running streams wait while a long prompt arrives. Usage: serve_stall.py URL OUT.json"""
+
+import http.client
+import json
+import sys
+import threading
+import time
+import urllib.parse
+import urllib.request
+
+URL, OUT = sys.argv[1:3]
+WORDS = "river stone cloud house bread light music paper garden winter".split()
+
+
+def long_prompt(number, tokens=4000):
+    """Text of about so many tokens that no other prompt begins like."""
+    text = " ".join(f"{number} {WORDS[(i * 7 + number) % 10]} {i % 97}" for i in range(tokens))
+    body = json.dumps({"prompt": text}).encode()
+    ask = urllib.request.Request(f"{URL}/tokenize", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(ask) as answer:
+        ids = json.load(answer)["tokens"]
+    return ids[:tokens]
+
+
+class Stream(threading.Thread):
+    """A running answer; `times` are those of its pieces of text."""
+
+    def __init__(self, number, speculation):
+        super().__init__()
+        self.times = []
+        self.done = False
+        self.body = {
+            "messages": [{"role": "user", "content": f"Tell me a long story of {WORDS[number]}."}],
+            "max_tokens": 1500,
+            "ignore_eos": True,
+            "stream": True,
+            "speculation": speculation,
+        }
+
+    def run(self):
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc, timeout=600)
+        head = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/chat/completions", json.dumps(self.body), head)
+        response = connection.getresponse()
+        while not self.done and (line := response.readline()):
+            if line.startswith(b"data: {"):
+                self.times.append(time.perf_counter())
+        connection.close()
+
+    def longest_gap(self, begin, end):
+        inside = [t for t in self.times if begin <= t <= end]
+        return max((b - a for a, b in zip(inside, inside[1:])), default=0.0) * 1000
+
+
+def measure(streams, speculation, number):
+    running = [Stream(i, speculation) for i in range(streams)]
+    for stream in running:
+        stream.start()
+    while not all(len(s.times) > 20 for s in running):
+        time.sleep(0.01)
+    begin = time.perf_counter()
+    time.sleep(1.0)
+    quiet = time.perf_counter()
+    body = {"prompt": long_prompt(number), "max_tokens": 1, "stream": False}
+    ask = urllib.request.Request(
+        f"{URL}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    arrives = time.perf_counter()
+    with urllib.request.urlopen(ask) as answer:
+        usage = json.load(answer)["usage"]
+    read = time.perf_counter()
+    time.sleep(0.1)
+    for stream in running:
+        stream.done = True
+    for stream in running:
+        stream.join()
+    return {
+        "streams": streams,
+        "speculation": speculation,
+        "prompt_tokens": usage["prompt_tokens"],
+        "prompt_ms": (read - arrives) * 1000,
+        "longest_gap_ms": max(s.longest_gap(arrives - 0.05, read + 0.1) for s in running),
+        "longest_gap_before_ms": max(s.longest_gap(begin, quiet) for s in running),
+    }
+
+
+def main():
+    runs = []
+    for repeat in range(3):
+        for streams in (1, 8):
+            for speculation in ("off", "auto"):
+                runs.append(measure(streams, speculation, len(runs)))
+                print(json.dumps(runs[-1]), flush=True)
+    with open(OUT, "w", encoding="utf-8") as file:
+        json.dump({"runs": runs}, file, indent=1)
+
+
+main()
