@@ -41,6 +41,9 @@ def decode():
         for category in ("all", "chat", "code"):
             rows.append(row("none", batch, category, plain, (1, 1, 1), 0))
             rows.append(row("ngram", batch, category, fast, ratios, 0.5))
+        for nodes, gain in ((2, 1.2), (8, 1.6 if batch == 1 else 0.8)):
+            rows.append(row(f"ngram@{nodes}", batch, "all", [gain * x for x in plain],
+                            (gain, gain - 0.05, gain + 0.05), 0.5))
         rows.append(row("wrong", batch, "all", [0.9 * x for x in plain], (0.9, 0.85, 0.95), 0))
     options = {"repeats": 3, "max_tokens": 64, "prompt_tokens": 0, "ignore_eos": False,
                "questions": 2, "temperature": 0.0, "seed": 0, "question_set": QUESTIONS}
@@ -50,26 +53,37 @@ def decode():
 def kernels():
     cost = []
     for kind in ("Q4_1", "matmuls", "step"):
+        # 32 MB and 100 MMAC a row.
         for rows, ms, read, mac in ((1, 2, 0.8, 0.1), (4, 2, 0.8, 0.4), (8, 4, 0.4, 0.6),
                                     (16, 8.1, 0.2, 0.6)):
             cost.append({"type": kind, "rows": rows, "ms": spread(ms, 0.95 * ms, 1.05 * ms),
-                         "ratio_to_one_row": ms / 2, "gbytes_per_s": 8.0, "gmac_per_s": 100.0,
+                         "ratio_to_one_row": ms / 2, "gbytes_per_s": 32 / ms,
+                         "gmac_per_s": 100 * rows / ms,
                          "share_of_read_peak": read, "share_of_mac_peak": mac})
     return {"peak": {"read_gbytes_per_s": 20.0, "int8_gmac_per_s": 500.0,
                      "float_gmac_per_s": 100.0}, "cost": cost, **ORIGIN}
 
 
 def evaluation():
-    trees = [{"nodes": nodes, "extra_tokens_per_step": extra, "drafted_per_step": drafted,
+    trees = [{"nodes": nodes, "depth": depth, "extra_tokens_per_step": extra, "drafted_per_step": drafted,
               "acceptance_rate": extra / drafted, "per_depth": depths,
+              "recall": [extra * share for share in depths],
               "by_category": {"chat": extra / 2, "code": 1.5 * extra}}
-             for nodes, extra, drafted, depths in ((8, 1.0, 4.0, [0.6, 0.4, 0.2]),
-                                                   (1, 0.5, 1.0, [0.5]))]
+             for nodes, depth, extra, drafted, depths in ((8, None, 1.0, 4.0, [0.6, 0.4, 0.2]),
+                                                          (1, None, 0.5, 1.0, [0.5]),
+                                                          (8, 1, 0.6, 3.0, [0.6]),
+                                                          (8, 2, 0.9, 4.0, [0.6, 0.3]))]
+    # Cases by depth and by the rank of the node before: how many came at ranks 1, 2, …
+    ranks = [{"depth": depth, "parent_rank": parent, "asked": asked, "at_rank": at}
+             for depth, parent, asked, at in ((1, 1, 200, [100, 40, 20, 0, 0, 0, 0, 10]),
+                                              (2, 1, 100, [40, 10, 0, 0, 0, 0, 0, 0]),
+                                              (2, 2, 40, [10, 0, 0, 0, 0, 0, 0, 0]),
+                                              (2, 5, 20, [5, 0, 0, 0, 0, 0, 0, 0]))]
     bins = [{"low": i / 10, "high": (i + 1) / 10, "count": (1000, 0, 30)[i % 3],
              "predicted": i / 10 + 0.05, "observed": i / 10 + 0.02} for i in range(10)]
     options = {"max_tokens": 64, "questions": 2, "temperature": 0.0, "seed": 0,
                "question_set": QUESTIONS}
-    return {"trees": trees, "calibration": bins, "options": options, "speculator": "ngram",
+    return {"trees": trees, "calibration": bins, "ranks": ranks, "options": options, "speculator": "ngram",
             **ORIGIN}
 
 

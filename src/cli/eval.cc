@@ -31,10 +31,11 @@ std::string table(const Json& result) {
     std::string depths;
     for (size_t d = 0; d < tree["per_depth"].size() && d < 5; ++d)
       depths += fmt::format("{}{:.2f}", d > 0 ? " " : "", tree["per_depth"][d].get<double>());
-    text += fmt::format("| {} | {:.2f} | {:.1f} | {:.0f} % | {} |\n", tree["nodes"].get<int64_t>(),
-                        tree["extra_tokens_per_step"].get<double>(),
-                        tree["drafted_per_step"].get<double>(),
-                        100 * tree["acceptance_rate"].get<double>(), depths);
+    text += fmt::format(
+        "| {}{} | {:.2f} | {:.1f} | {:.0f} % | {} |\n", tree["nodes"].get<int64_t>(),
+        tree["depth"].is_null() ? "" : "x" + tree["depth"].dump(),
+        tree["extra_tokens_per_step"].get<double>(), tree["drafted_per_step"].get<double>(),
+        100 * tree["acceptance_rate"].get<double>(), depths);
   }
   text += "\nextra tokens/step by category:\n";
   for (const auto& [category, unused] : result["trees"].back()["by_category"].items()) {
@@ -87,6 +88,10 @@ void add_eval(CLI::App& program, Action& action) {
       ->type_name("NAME|PATH");
   add_question_options(verb, options->questions);
   verb.add_option("--nodes", options->eval.nodes, "sizes of tree, separated by commas")
+      ->delimiter(',')
+      ->type_name("N,…");
+  verb.add_option("--depths", options->eval.depths,
+                  "also every size with drafts no deeper than each of these")
       ->delimiter(',')
       ->type_name("N,…");
   add_number<int64_t>(verb, "-n", options->eval.max_tokens, "tokens of an answer, at most", 2,

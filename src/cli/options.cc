@@ -86,6 +86,8 @@ void add_question_options(CLI::App& verb, QuestionOptions& options) {
       ->type_name("PATH");
   add_number<int64_t>(verb, "--per-category", options.per_category,
                       "only the first N questions of each category (default 0: all)", 0);
+  add_number<int64_t>(verb, "--turns", options.turns,
+                      "only the first N turns of each question (default 0: all)", 0);
 }
 
 void add_sampling_options(CLI::App& verb, SamplingParams& sampling) {

@@ -35,6 +35,7 @@ void add_quiet_option(CLI::App& verb, CommonOptions& options);
 struct QuestionOptions {
   std::string path;          // empty: the repository's own under bench/questions
   int64_t per_category = 0;  // 0: all
+  int64_t turns = 0;         // of a question; 0: all
 };
 void add_question_options(CLI::App& verb, QuestionOptions& options);
 

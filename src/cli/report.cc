@@ -11,21 +11,28 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
 #include "measure/report/report.h"
 
 namespace clover {
 namespace {
 
+constexpr size_t kMostDeviceBytes = 1 << 20;
+
 struct ReportVerb {
   std::vector<std::string> results;
+  std::vector<std::string> devices;
   std::string out;
   bool quiet = false;
 };
 
 int report(const ReportVerb& verb) {
   // Everything is read and checked before anything is written.
-  const ReportPage page = make_report(read_results(verb.results));
+  std::vector<ScaleDevice> devices;
+  for (const std::string& path : verb.devices)
+    devices.push_back(parse_scale_device(read_file(path, kMostDeviceBytes), path));
+  const ReportPage page = make_report(read_results(verb.results), devices);
   const std::filesystem::path folder(verb.out);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -45,10 +52,14 @@ void add_report(CLI::App& program, Action& action) {
       "report", "Tables and plots of result files: report.md and SVG files in a folder.");
   const auto options = std::make_shared<ReportVerb>();
   verb.add_option("results", options->results,
-                  "files that bench decode, bench kernels, eval (--json) or "
-                  "bench/peers/compare_llama.py wrote, or folders of them")
+                  "files that bench decode, bench kernels, eval (--json) or the programs of "
+                  "bench/peers wrote, or folders of them; folders of training runs")
       ->required()
       ->type_name("PATH…");
+  add_list(verb, "--scale-device", options->devices,
+                  "JSON file of a device for which the scale model predicts as well: name, "
+                  "bytes_per_s, flops_per_s, …")
+      ->type_name("FILE");
   verb.add_option("--out", options->out, "folder to write into; made if it is missing")
       ->required()
       ->type_name("FOLDER");

@@ -96,14 +96,15 @@ std::vector<Question> open_questions(const QuestionOptions& options) {
   const std::string path = options.path.empty() ? repository_path(kQuestions) : options.path;
   if (path.empty())
     fail(ErrorCode::kNotFound, "no questions: name a file or folder of them with --questions");
-  return first_of_each_category(read_questions(path), options.per_category);
+  return first_turns(first_of_each_category(read_questions(path), options.per_category),
+                     options.turns);
 }
 
 Json questions_json(const QuestionOptions& options) {
   const std::filesystem::path path = options.path.empty() ? kQuestions : options.path;
   // A path may end in '/'.
   const auto name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  return {{"set", name.string()}, {"per_category", options.per_category}};
+  return {{"set", name.string()}, {"per_category", options.per_category}, {"turns", options.turns}};
 }
 
 void add_origin(Json& result, const Session& session) {

@@ -99,7 +99,8 @@ void add_speculation_options(CLI::App& verb, SpeculationOptions& options) {
             }
             options.tree = text;
           },
-          "drafts of a step: auto, a number of nodes, chainN, fixed25 or clover1 (default auto)")
+          "drafts of a step: auto, a number of nodes, NxD, chainN, fixed25 or clover1 (default "
+          "auto)")
       ->type_name("TREE");
 }
 

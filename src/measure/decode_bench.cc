@@ -45,29 +45,37 @@ struct Tally {
   }
 };
 
-// Runs a group of prompts side by side to their ends.
-Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin, size_t end,
-                const DecodeBenchOptions& options) {
-  Tally tally;
-  std::vector<int64_t> ids;
-  std::vector<uint64_t> hashes(end - begin, 0);
-  for (size_t i = begin; i < end; ++i) {
-    Request request;
-    request.prompt = prompts[i].ids;
-    request.sampling = options.sampling;
-    request.max_tokens = options.max_tokens;
-    request.ignore_eos = options.ignore_eos;
-    if (options.logprobs) request.top_logprobs = 0;
-    uint64_t& hash = hashes[i - begin];
-    request.on_output = [&hash](const Output& output) {
-      for (const OutputToken& token : output.tokens) {
-        hash = mix64(hash ^ static_cast<uint64_t>(token.id));
-        hash = mix64(hash ^ std::bit_cast<uint32_t>(token.logprob));
-      }
-      if (output.finish == FinishReason::kError) fail(ErrorCode::kExhausted, "{}", output.error);
-    };
-    ids.push_back(engine.submit(std::move(request)));
-  }
+// A dialogue's answer on its way.
+struct Answering {
+  Dialogue dialogue;
+  int64_t id = 0;      // of the request for its turn
+  uint64_t hash = 0;   // of all turns' ids
+  std::string text{};  // of the turn's answer
+};
+
+void submit_turn(Engine& engine, const PromptWriter& writer, Answering& answering,
+                 const DecodeBenchOptions& options) {
+  Request request;
+  request.prompt = answering.dialogue.ids(writer);
+  request.sampling = options.sampling;
+  request.max_tokens = options.max_tokens;
+  request.ignore_eos = options.ignore_eos;
+  if (options.logprobs) request.top_logprobs = 0;
+  answering.text.clear();
+  request.on_output = [&answering](const Output& output) {
+    uint64_t& hash = answering.hash;
+    for (const OutputToken& token : output.tokens) {
+      hash = mix64(hash ^ static_cast<uint64_t>(token.id));
+      hash = mix64(hash ^ std::bit_cast<uint32_t>(token.logprob));
+    }
+    answering.text += output.text;
+    if (output.finish == FinishReason::kError) fail(ErrorCode::kExhausted, "{}", output.error);
+  };
+  answering.id = engine.submit(std::move(request));
+}
+
+// Steps until all answers are there; the passes that only decode are counted.
+void run_steps(Engine& engine, Tally& tally) {
   for (bool more = true; more;) {
     const EngineStats before = engine.engine_stats();
     const auto started = Clock::now();
@@ -83,18 +91,39 @@ Tally run_group(Engine& engine, const std::vector<Prompt>& prompts, size_t begin
     tally.other_ms.push_back(std::max(
         0.0, ms - tally.draft_ms.back() - tally.verify_ms.back() - tally.sample_ms.back()));
   }
-  for (const int64_t id : ids) {
-    const RequestStats& stats = *engine.stats(id);
-    tally.steps += stats.target_steps;
-    tally.drafted += stats.drafted;
-    tally.accepted += stats.accepted;
-    tally.ttft_ms.push_back(stats.ttft_ms);
-    if (stats.completion_tokens > 1)
-      tally.tpot_ms.push_back((stats.total_ms - stats.ttft_ms) /
-                              static_cast<double>(stats.completion_tokens - 1));
-    engine.forget(id);
+}
+
+void add_request(Tally& tally, const RequestStats& stats) {
+  tally.steps += stats.target_steps;
+  tally.drafted += stats.drafted;
+  tally.accepted += stats.accepted;
+  tally.ttft_ms.push_back(stats.ttft_ms);
+  if (stats.completion_tokens > 1)
+    tally.tpot_ms.push_back((stats.total_ms - stats.ttft_ms) /
+                            static_cast<double>(stats.completion_tokens - 1));
+}
+
+// Runs a group of dialogues side by side to their ends, turn by turn.
+Tally run_group(Engine& engine, const PromptWriter& writer, std::span<const Prompt> prompts,
+                const DecodeBenchOptions& options) {
+  Tally tally;
+  std::vector<Answering> all;
+  all.reserve(prompts.size());
+  for (const Prompt& prompt : prompts) all.push_back({Dialogue(prompt)});
+  for (;;) {
+    std::vector<Answering*> asked;
+    for (Answering& answering : all)
+      if (answering.dialogue.more()) asked.push_back(&answering);
+    if (asked.empty()) break;
+    for (Answering* answering : asked) submit_turn(engine, writer, *answering, options);
+    run_steps(engine, tally);
+    for (Answering* answering : asked) {
+      add_request(tally, *engine.stats(answering->id));
+      engine.forget(answering->id);
+      answering->dialogue.answered(std::move(answering->text));
+    }
   }
-  for (const uint64_t hash : hashes) tally.ids_hash = mix64(tally.ids_hash ^ hash);
+  for (const Answering& answering : all) tally.ids_hash = mix64(tally.ids_hash ^ answering.hash);
   return tally;
 }
 
@@ -145,7 +174,8 @@ std::unique_ptr<Engine> warm_engine(const std::shared_ptr<const Model>& model,
 }
 
 // One repeat over all questions for the cells of one batch size, group by group.
-void run_repeat(std::span<Cell> cells, const std::vector<Prompt>& prompts, int64_t repeat,
+void run_repeat(std::span<Cell> cells, const PromptWriter& writer,
+                const std::vector<Prompt>& prompts, int64_t repeat,
                 const DecodeBenchOptions& options) {
   const auto batch = static_cast<size_t>(cells.front().batch);
   for (Cell& cell : cells) cell.runs["all"].emplace_back();
@@ -156,7 +186,8 @@ void run_repeat(std::span<Cell> cells, const std::vector<Prompt>& prompts, int64
     const bool pure = !category.empty() && prompts[end - 1].category == category;
     for (size_t i = 0; i < cells.size(); ++i) {
       Cell& cell = cells[(i + begin / batch + static_cast<size_t>(repeat)) % cells.size()];
-      const Tally tally = run_group(*cell.engine, prompts, begin, end, options);
+      const Tally tally =
+          run_group(*cell.engine, writer, std::span(prompts).subspan(begin, end - begin), options);
       cell.runs["all"].back().add(tally);
       if (!pure) continue;
       std::vector<Tally>& runs = cell.runs[category];
@@ -220,6 +251,7 @@ Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& to
                   const std::vector<Question>& questions, const DecodeBenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& report) {
   check(options);
+  const PromptWriter writer(tokenizer);
   const std::vector<Prompt> prompts = render_prompts(questions, tokenizer);
   std::vector<std::vector<Cell>> batches;
   for (const int64_t batch : options.batches) {
@@ -234,7 +266,7 @@ Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& to
   for (int64_t repeat = 0; repeat < options.repeats; ++repeat)
     for (std::vector<Cell>& cells : batches) {
       for (Cell& cell : cells) cell.engine = warm_engine(model, tokenizer, cell, options.engine);
-      run_repeat(cells, prompts, repeat, options);
+      run_repeat(cells, writer, prompts, repeat, options);
       for (Cell& cell : cells) cell.engine.reset();
       if (report) report(++done, all);
     }
@@ -255,6 +287,7 @@ Json bench_decode(const std::shared_ptr<const Model>& model, const Tokenizer& to
             {"prompt_tokens", options.prompt_tokens},
             {"ignore_eos", options.ignore_eos},
             {"questions", questions.size()},
+            {"turns", count_turns(questions)},
             {"temperature", options.sampling.temperature},
             {"seed", options.sampling.seed}}}};
 }

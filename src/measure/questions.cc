@@ -66,6 +66,19 @@ std::vector<Question> read_questions(const std::string& path) {
   return questions;
 }
 
+int64_t count_turns(const std::vector<Question>& questions) {
+  int64_t turns = 0;
+  for (const Question& question : questions) turns += std::ssize(question.turns);
+  return turns;
+}
+
+std::vector<Question> first_turns(std::vector<Question> questions, int64_t count) {
+  if (count == 0) return questions;
+  for (Question& question : questions)
+    if (std::ssize(question.turns) > count) question.turns.resize(static_cast<size_t>(count));
+  return questions;
+}
+
 std::vector<Question> first_of_each_category(std::vector<Question> questions, int64_t count) {
   if (count == 0) return questions;
   std::map<std::string, int64_t> taken;

@@ -17,6 +17,12 @@ struct Question {
 // Error(kCorrupt) naming the file, the line and the field; Error(kNotFound).
 std::vector<Question> read_questions(const std::string& path);
 
+// Turns of all questions together.
+int64_t count_turns(const std::vector<Question>& questions);
+
+// The first `count` turns of each question; all of them for 0.
+std::vector<Question> first_turns(std::vector<Question> questions, int64_t count);
+
 // The first `count` questions of each category, in their order; all of them for 0.
 std::vector<Question> first_of_each_category(std::vector<Question> questions, int64_t count);
 

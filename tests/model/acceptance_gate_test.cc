@@ -32,7 +32,7 @@ std::vector<Question> fixed_questions() {
   auto questions = first_of_each_category(read_questions(CLOVER_SOURCE_DIR "/bench/questions"), 2);
   // Minutes of prompt for seconds of answer.
   std::erase_if(questions, [](const Question& q) { return q.category == "long_context"; });
-  return questions;
+  return first_turns(std::move(questions), 1);
 }
 
 Json measure() {

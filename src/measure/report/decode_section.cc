@@ -265,6 +265,7 @@ void add_section(ReportPage& page, const DecodeResult& result) {
   page.paragraph(intro);
   add_throughput(page, table);
   add_categories(page, table);
+  add_regret(page, result);
   add_extra_tokens(page, table);
   add_latency(page, table);
   add_components(page, table);

@@ -159,6 +159,7 @@ void add_section(ReportPage& page, const std::vector<EvalResult>& results) {
   add_sizes(page, results);
   add_categories(page, results);
   add_depths(page, results);
+  add_candidate_sections(page, results);
   add_calibration(page, results);
 }
 

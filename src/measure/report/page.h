@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/report/results.h"
+#include "measure/report/scale_model.h"
 #include "plot/plot.h"
 
 namespace clover {
@@ -49,11 +50,22 @@ std::string verdict_text(const ResultSpread& ratio);
 // The ratio for a table: "≈" before one that is inside the noise.
 std::string ratio_text(const ResultSpread& ratio);
 
+// Ratios of the repeats, in pairs: those of one repeat are of one moment.
+ResultSpread paired_ratio(const ResultSpread& over, const ResultSpread& under);
+
 // The sections of a report.
 void add_section(ReportPage& page, const DecodeResult& result);
 void add_section(ReportPage& page, const KernelResult& result);
 void add_section(ReportPage& page, const PeerResult& result);
 // Of one origin and the same settings.
 void add_section(ReportPage& page, const std::vector<EvalResult>& results);
+void add_section(ReportPage& page, const std::vector<TrainingResult>& runs);
+// Parts of them: nothing is added where the results lack what they need.
+void add_regret(ReportPage& page, const DecodeResult& result);
+void add_candidate_sections(ReportPage& page, const std::vector<EvalResult>& results);
+void add_scale_section(ReportPage& page, const KernelResult& kernels,
+                       const std::vector<DecodeResult>& decodes,
+                       const std::vector<EvalResult>& evals,
+                       const std::vector<ScaleDevice>& devices);
 
 }  // namespace clover

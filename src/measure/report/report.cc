@@ -65,6 +65,13 @@ void add(ReportChapter& chapter, const EvalResult& result) {
 void add(ReportChapter& chapter, const KernelResult& result) { chapter.kernels.push_back(result); }
 void add(ReportChapter& chapter, const PeerResult& result) { chapter.peers.push_back(result); }
 
+void add(std::vector<TrainingResult>& runs, const TrainingResult& run) {
+  for (const TrainingResult& other : runs)
+    if (other.name == run.name)
+      refuse_twice(other.file, run.file, "a training run called " + run.name);
+  runs.push_back(run);
+}
+
 std::string origin_text(const ResultOrigin& origin) {
   return fmt::format(
       "{} on {}, {} {}{}, commit {}", markdown_text(origin.model), markdown_text(origin.cpu),
@@ -72,21 +79,34 @@ std::string origin_text(const ResultOrigin& origin) {
       origin.isa.empty() ? "" : ", " + markdown_text(origin.isa), markdown_text(origin.commit));
 }
 
-void add_chapter(ReportPage& page, const ReportChapter& chapter) {
+void add_chapter(ReportPage& page, const ReportChapter& chapter,
+                 const std::vector<ScaleDevice>& devices) {
   page.heading(2, origin_text(chapter.origin));
   page.paragraph(fmt::format("Model SHA-256 {}.", markdown_text(chapter.origin.sha256)));
   for (const PeerResult& result : chapter.peers) add_section(page, result);
   for (const DecodeResult& result : chapter.decodes) add_section(page, result);
   for (const KernelResult& result : chapter.kernels) add_section(page, result);
   for (const std::vector<EvalResult>& results : chapter.evals) add_section(page, results);
+  const auto greedy = std::find_if(
+      chapter.evals.begin(), chapter.evals.end(),
+      [](const std::vector<EvalResult>& results) { return results.front().temperature == 0; });
+  for (const KernelResult& kernels : chapter.kernels)
+    add_scale_section(page, kernels, chapter.decodes,
+                      greedy == chapter.evals.end() ? std::vector<EvalResult>{} : *greedy, devices);
 }
 
 }  // namespace
 
-ReportPage make_report(const std::vector<ResultFile>& results) {
+ReportPage make_report(const std::vector<ResultFile>& results,
+                       const std::vector<ScaleDevice>& devices) {
   if (results.empty()) fail(ErrorCode::kInvalidArgument, "there is no result to report");
   std::vector<ReportChapter> chapters;
+  std::vector<TrainingResult> runs;
   for (const ResultFile& result : results) {
+    if (const auto* run = std::get_if<TrainingResult>(&result.content)) {
+      add(runs, *run);
+      continue;
+    }
     auto chapter = std::find_if(chapters.begin(), chapters.end(), [&](const ReportChapter& c) {
       return same_origin(c.origin, result.origin);
     });
@@ -95,7 +115,12 @@ ReportPage make_report(const std::vector<ResultFile>& results) {
       chapter = std::prev(chapters.end());
     }
     if (chapter->origin.isa.empty()) chapter->origin.isa = result.origin.isa;
-    std::visit([&](const auto& content) { add(*chapter, content); }, result.content);
+    std::visit(
+        [&](const auto& content) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(content)>, TrainingResult>)
+            add(*chapter, content);
+        },
+        result.content);
   }
   ReportPage page;
   page.heading(1, "Measurements");
@@ -111,13 +136,15 @@ ReportPage make_report(const std::vector<ResultFile>& results) {
         "figures of two:\n{}",
         chapters.size(), list));
   }
-  for (const ReportChapter& chapter : chapters) add_chapter(page, chapter);
+  for (const ReportChapter& chapter : chapters) add_chapter(page, chapter, devices);
+  if (!runs.empty()) add_section(page, runs);
   page.paragraph(fmt::format("Made by `clover report` from {} result {}.", results.size(),
                              results.size() == 1 ? "file" : "files"));
   return page;
 }
 
 std::vector<ResultFile> read_results(const std::vector<std::string>& paths) {
+  std::vector<ResultFile> results;
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -125,12 +152,14 @@ std::vector<ResultFile> read_results(const std::vector<std::string>& paths) {
       files.push_back(path);
       continue;
     }
+    if (std::filesystem::exists(std::filesystem::path(path) / "log.jsonl", error)) {
+      results.push_back({{}, read_training(path)});
+      continue;
+    }
     const std::vector<std::string> inside = files_in_folder(path, ".json");
     if (inside.empty()) fail(ErrorCode::kNotFound, "the folder {} holds no result (*.json)", path);
     files.insert(files.end(), inside.begin(), inside.end());
   }
-  std::vector<ResultFile> results;
-  results.reserve(files.size());
   for (const std::string& file : files) results.push_back(read_result(file));
   return results;
 }

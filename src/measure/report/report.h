@@ -13,9 +13,13 @@ namespace clover {
 // of `bench decode` in it that differ only in methods and batches share a table, as do `eval`s of
 // several speculators. Everything else stays apart, and the report says so.
 // Error(kInvalidArgument) without results, or when two files hold the same measurement.
-ReportPage make_report(const std::vector<ResultFile>& results);
+// Where there are costs of passes, a scale model predicts from them; `devices` are further ones to
+// predict for.
+ReportPage make_report(const std::vector<ResultFile>& results,
+                       const std::vector<ScaleDevice>& devices = {});
 
-// All result files among `paths`: files as they are, folders for every *.json in them by name.
+// All result files among `paths`: files as they are, the folder of a training run (with log.jsonl)
+// for its log, other folders for every *.json in them by name.
 // Errors as read_result(); a folder without any is kNotFound.
 std::vector<ResultFile> read_results(const std::vector<std::string>& paths);
 

@@ -219,5 +219,63 @@ TEST(Report, SeveralSpeculatorsShareAPlot) {
   EXPECT_THAT(page.text(), HasSubstr("| recycle | 8 |"));
 }
 
+TEST(Report, PairedRatios) {
+  const ResultSpread over{3, 2, 4, 3, {2, 3, 4}}, under{2, 1, 4, 3, {1, 2, 4}};
+  const ResultSpread ratio = paired_ratio(over, under);
+  EXPECT_EQ(ratio.median, 1.5);
+  EXPECT_EQ(ratio.low, 1);
+  EXPECT_EQ(ratio.high, 2);
+  EXPECT_EQ(ratio.runs, 3);
+  EXPECT_EQ(paired_ratio({}, under).runs, 0);
+  EXPECT_EQ(paired_ratio({0, 0, 0, 1, {0}}, under).runs, 0);
+  EXPECT_EQ(paired_ratio({3, 1, 5, 2, {1, 5}}, {1, 1, 1, 2, {1, 1}}).median, 3);
+}
+
+// Regret needs the planned method, none and two fixed sizes.
+TEST(Report, RegretNeedsFixedSettings) {
+  ResultFile file = fixture("decode");
+  EXPECT_THAT(make_report({file}).text(), HasSubstr("best fixed setting"));
+  std::erase_if(decode(file).rows, [](const DecodeRow& row) { return row.method == "ngram@2"; });
+  EXPECT_THAT(make_report({file}).text(), Not(HasSubstr("best fixed setting")));
+}
+
+TEST(Report, AllEightCombinations) {
+  std::vector<ResultFile> files;
+  int n = 0;
+  for (const char* name : {"0", "r", "a", "ra", "b", "rb", "ab", "rab"}) {
+    files.push_back(fixture("eval"));
+    auto& eval = std::get<EvalResult>(files.back().content);
+    eval.speculator = std::string("combo-") + name;
+    // r brings 1, a 2, b 3; r and a together another 0.5.
+    eval.trees.back().extra = (n & 1) + (n & 2) + 3 * (n >> 2) + ((n & 3) == 3 ? 0.5 : 0);
+    ++n;
+  }
+  const std::string text = make_report(files).text();
+  EXPECT_THAT(text, HasSubstr("regressive connection +1.25, attention decoder +2.25, regressive × "
+                              "attention +0.25, augmenting block +3.00, regressive × block +0.00"));
+  files.pop_back();
+  EXPECT_THAT(make_report(files).text(), Not(HasSubstr("All eight combinations")));
+}
+
+TEST(Report, TrainingRunsHaveTheirOwnChapter) {
+  TrainingResult run{
+      "runs/x/log.jsonl",
+      "x",
+      {{0, {0.1}, {0.2}, {{"alone", 0.5}}}, {2000000, {0.3}, {0.6}, {{"alone", 0.75}}}}};
+  const ReportPage page = make_report({{{}, run}});
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("## Training"));
+  EXPECT_THAT(page.text(), HasSubstr("| x | 2000000 | 0.75 | 30 % | 60 % |"));
+  EXPECT_THROW(make_report({{{}, run}, {{}, run}}), Error);
+}
+
+TEST(Report, ThePeersOfThePapersTableAreNamedAsPredictions) {
+  const std::string text = make_report(read_results({data("")})).text();
+  EXPECT_THAT(text, HasSubstr("Predictions, not measurements"));
+  EXPECT_THAT(text, HasSubstr("8 × H200"));
+  // 15.3 ms and 0.353 ms a row, checked by hand from the three published figures.
+  EXPECT_THAT(text, HasSubstr("fit a pass of 15.3 ms and 0.353 ms for every row, and 1.55"));
+}
+
 }  // namespace
 }  // namespace clover

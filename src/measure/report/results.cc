@@ -2,6 +2,7 @@
 #include "measure/report/results.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -29,9 +30,12 @@ ResultSpread read_spread(const ResultField& parent, std::string_view key) {
     return {};
   }
   const ResultField field = parent[key];
-  ResultSpread spread{field["median"].measurement(), field["min"].measurement(),
-                      field["max"].measurement(), std::ssize(field["runs"].list())};
-  for (const ResultField& run : field["runs"].list()) (void)run.measurement();
+  ResultSpread spread{field["median"].measurement(),
+                      field["min"].measurement(),
+                      field["max"].measurement(),
+                      std::ssize(field["runs"].list()),
+                      {}};
+  for (const ResultField& run : field["runs"].list()) spread.values.push_back(run.measurement());
   return spread;
 }
 
@@ -44,9 +48,16 @@ ResultTail read_tail(const ResultField& parent, std::string_view key) {
   return {field["p50"].measurement(), field["p95"].measurement(), field["p99"].measurement()};
 }
 
+// "SPECULATORS@TREE" without the folders of packages.
+std::string short_method(const std::string& method) {
+  const size_t at = method.rfind('@');
+  if (at == std::string::npos) return short_speculators(method);
+  return short_speculators(method.substr(0, at)) + method.substr(at);
+}
+
 DecodeRow read_decode_row(const ResultField& row) {
   DecodeRow out;
-  out.method = row["method"].text();
+  out.method = short_method(row["method"].text());
   out.batch = row["batch"].count(1);
   out.category = row["category"].text();
   out.speed = read_spread(row, "tokens_per_second");
@@ -99,33 +110,54 @@ KernelResult read_kernels(const ResultField& file) {
     to.ratio = cost["ratio_to_one_row"].measurement();
     to.read_share = cost["share_of_read_peak"].measurement();
     to.mac_share = cost["share_of_mac_peak"].measurement();
+    to.gbytes = cost["gbytes_per_s"].measurement();
+    to.gmacs = cost["gmac_per_s"].measurement();
   }
   if (out.costs.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["cost"].place());
   return out;
+}
+
+EvalRanks read_ranks(const ResultField& field) {
+  EvalRanks ranks{
+      field["depth"].count(1), field["parent_rank"].count(1), field["asked"].count(1), {}};
+  int64_t right = 0;
+  for (const ResultField& at : field["at_rank"].list()) {
+    ranks.at_rank.push_back(at.count());
+    right += ranks.at_rank.back();
+  }
+  if (right > ranks.asked)
+    fail(ErrorCode::kCorrupt, "{} has more hits than {} is", field["at_rank"].place(),
+         field["asked"].place());
+  return ranks;
 }
 
 EvalResult read_eval(const ResultField& file) {
   EvalResult out;
   out.file = file.file();
   out.date = text_or(file, "date", "");
-  out.speculator = file["speculator"].text();
+  out.speculator = short_speculators(file["speculator"].text());
   if (file.has("options")) {
     const ResultField options = file["options"];
     out.settings = settings_text(options);
-    const double temperature = options["temperature"].measurement();
+    const double temperature = out.temperature = options["temperature"].measurement();
     out.description =
         fmt::format("{} questions, at most {} tokens an answer, {}", options["questions"].count(1),
                     options["max_tokens"].count(1),
                     temperature == 0 ? "greedy" : fmt::format("temperature {:.2f}", temperature));
   }
   for (const ResultField& tree : file["trees"].list()) {
-    EvalTree& to = out.trees.emplace_back();
+    const bool limited = tree.has("depth");
+    EvalTree& to = (limited ? out.limited : out.trees).emplace_back();
     to.nodes = tree["nodes"].count(1);
+    if (limited) to.depth = tree["depth"].count(1);
     to.extra = tree["extra_tokens_per_step"].measurement();
     to.drafted = tree["drafted_per_step"].measurement();
     to.acceptance = tree["acceptance_rate"].measurement();
     for (const ResultField& depth : tree["per_depth"].list())
       to.per_depth.push_back(depth.measurement());
+    if (tree.has("recall"))
+      for (const ResultField& depth : tree["recall"].list())
+        to.recall.push_back(depth.measurement());
     for (const auto& [category, value] : tree["by_category"].members())
       to.by_category.emplace_back(category, value.measurement());
   }
@@ -136,6 +168,8 @@ EvalResult read_eval(const ResultField& file) {
     out.calibration.push_back({bin["low"].measurement(), bin["high"].measurement(),
                                bin["count"].count(), bin["predicted"].measurement(),
                                bin["observed"].measurement()});
+  if (file.has("ranks"))
+    for (const ResultField& ranks : file["ranks"].list()) out.ranks.push_back(read_ranks(ranks));
   return out;
 }
 
@@ -171,6 +205,50 @@ const DecodeRow* find_row(const DecodeResult& result, std::string_view method, i
   return nullptr;
 }
 
+std::string short_speculators(std::string_view text) {
+  std::string all;
+  while (true) {
+    const size_t end = text.find('+');
+    std::string_view one = text.substr(0, end);
+    while (one.ends_with('/')) one.remove_suffix(1);
+    for (const std::string_view last : {"/best", "/last"})
+      if (one.ends_with(last)) one.remove_suffix(last.size());
+    const size_t slash = one.rfind('/');
+    all += slash == std::string_view::npos ? one : one.substr(slash + 1);
+    if (end == std::string_view::npos) return all;
+    all += '+';
+    text.remove_prefix(end + 1);
+  }
+}
+
+TrainingResult read_training(const std::string& folder) {
+  TrainingResult out;
+  out.file = (std::filesystem::path(folder) / "log.jsonl").string();
+  const auto path = std::filesystem::path(folder).lexically_normal();
+  out.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  const std::string text = read_file(out.file, kMostBytes);
+  int64_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string name = fmt::format("{}, line {}", out.file, ++number);
+    const Json json = parse_json(std::string_view(text).substr(begin, end - begin), name);
+    begin = end + 1;
+    const ResultField line(name, json);
+    if (!line.has("held_out")) continue;
+    TrainingResult::Point& point = out.points.emplace_back();
+    point.tokens = line["tokens"].count();
+    for (const ResultField& head : line["held_out"].list()) {
+      point.top1.push_back(head["teacher_forced_top1"].measurement());
+      point.top5.push_back(head["teacher_forced_top5"].measurement());
+    }
+    for (const auto& [key, value] : line["acceptance"].members())
+      if (key != "score") point.extra.emplace_back(key, value.measurement());
+  }
+  if (out.points.empty())
+    fail(ErrorCode::kCorrupt, "{} holds no judgement (a line with held_out)", out.file);
+  return out;
+}
+
 ResultFile read_result(const std::string& path) {
   return parse_result(read_file(path, kMostBytes), path);
 }
@@ -184,7 +262,7 @@ ResultFile parse_result(std::string_view text, const std::string& name) {
   if (file.has("tokens_per_second") && file.has("settings"))
     return {read_origin(file, "cores"), read_peers(file)};
   fail(ErrorCode::kCorrupt,
-       "{} is no result of bench decode, bench kernels, eval or compare_llama.py: it has none of "
+       "{} is no result of bench decode, bench kernels, eval or bench/peers: it has none of "
        "the keys results, cost, trees and tokens_per_second with settings",
        name);
 }

@@ -32,6 +32,7 @@ struct ResultSpread {
   double low = kNoValue;
   double high = kNoValue;
   int64_t runs = 0;
+  std::vector<double> values = {};  // of the repeats, in their order
 
   PlotValue plot() const { return {median, runs > 1 ? low : kNoValue, runs > 1 ? high : kNoValue}; }
 };
@@ -78,6 +79,8 @@ struct KernelCost {
   double ratio = kNoValue;  // to one row
   double read_share = kNoValue;
   double mac_share = kNoValue;
+  double gbytes = kNoValue;  // read per second
+  double gmacs = kNoValue;   // multiplied per second
 };
 
 struct KernelResult {
@@ -90,10 +93,12 @@ struct KernelResult {
 
 struct EvalTree {
   int64_t nodes = 1;
+  int64_t depth = 0;  // of its deepest draft; 0: no limit
   double extra = kNoValue;
   double drafted = kNoValue;
   double acceptance = kNoValue;
   std::vector<double> per_depth;
+  std::vector<double> recall;  // share of the steps whose tree held the first d + 1 tokens
   std::vector<std::pair<std::string, double>> by_category;
 };
 
@@ -105,14 +110,25 @@ struct EvalBin {
   double observed = kNoValue;
 };
 
+// Where the token that came stood among the candidates of a depth.
+struct EvalRanks {
+  int64_t depth = 1;
+  int64_t parent_rank = 1;  // of the node before it
+  int64_t asked = 0;
+  std::vector<int64_t> at_rank;  // [0]: the likeliest
+};
+
 struct EvalResult {
   std::string file;
   std::string date;
   std::string speculator;
   std::string settings;     // as DecodeResult's; "" in files that lack them
   std::string description;  // the settings for readers
-  std::vector<EvalTree> trees;
+  double temperature = 0;
+  std::vector<EvalTree> trees;  // without a limit of depth, by size
+  std::vector<EvalTree> limited;
   std::vector<EvalBin> calibration;
+  std::vector<EvalRanks> ranks;
 };
 
 struct PeerMeasure {
@@ -132,15 +148,33 @@ struct PeerResult {
   std::vector<PeerMeasure> measures;
 };
 
-struct ResultFile {
-  ResultOrigin origin;
-  std::variant<DecodeResult, KernelResult, EvalResult, PeerResult> content;
+// The judgements of a run of `clover train`, from the log of its folder.
+struct TrainingResult {
+  struct Point {
+    int64_t tokens = 0;                                 // of answers, presented
+    std::vector<double> top1, top5;                     // of the heads, all earlier tokens given
+    std::vector<std::pair<std::string, double>> extra;  // accepted drafts per step, by what drafted
+  };
+  std::string file;
+  std::string name;  // of the folder
+  std::vector<Point> points;
 };
 
-// Reads a result file of `bench decode`, `bench kernels`, `eval` or bench/peers/compare_llama.py.
+struct ResultFile {
+  ResultOrigin origin;  // empty for a TrainingResult: it holds counts alone
+  std::variant<DecodeResult, KernelResult, EvalResult, PeerResult, TrainingResult> content;
+};
+
+// Reads a result file of `bench decode`, `bench kernels`, `eval` or bench/peers.
 // Error(kNotFound); Error(kCorrupt) naming the file and, if it is JSON, the key.
 ResultFile read_result(const std::string& path);
 // The same from text; `name` stands for the file in errors.
 ResultFile parse_result(std::string_view text, const std::string& name);
+// The log (log.jsonl) of a training run. Errors as read_result(), with the line.
+TrainingResult read_training(const std::string& folder);
+
+// Speculators joined by "+" without the folders that packages lie in: "runs/medusa/best+ngram" is
+// "medusa+ngram".
+std::string short_speculators(std::string_view text);
 
 }  // namespace clover

@@ -46,7 +46,7 @@ TEST(Results, ReadEachKind) {
   const ResultFile decode = read_result(fixture("decode"));
   EXPECT_EQ(decode.origin, (ResultOrigin{"Test CPU", "avx2", 2, "tiny", "00ff", "abc1234"}));
   const auto& rows = std::get<DecodeResult>(decode.content).rows;
-  ASSERT_EQ(rows.size(), 14u);
+  ASSERT_EQ(rows.size(), 18u);
   EXPECT_EQ(rows[1].method, "ngram");
   EXPECT_EQ(rows[1].speed.median, 150);
   EXPECT_EQ(rows[1].speedup.low, 1.4);
@@ -58,6 +58,12 @@ TEST(Results, ReadEachKind) {
   ASSERT_EQ(eval.trees.size(), 2u);
   EXPECT_EQ(eval.trees[0].nodes, 1);  // in order of size
   EXPECT_EQ(eval.calibration.size(), 10u);
+  ASSERT_EQ(eval.limited.size(), 2u);
+  EXPECT_EQ(eval.limited[1].depth, 2);
+  EXPECT_EQ(eval.trees[1].recall.size(), 3u);
+  ASSERT_EQ(eval.ranks.size(), 4u);
+  EXPECT_EQ(eval.ranks[2].parent_rank, 2);
+  EXPECT_EQ(eval.ranks[2].at_rank[0], 10);
   const ResultFile peers = read_result(fixture("peers"));
   EXPECT_EQ(peers.origin.threads, 2);
   EXPECT_EQ(std::get<PeerResult>(peers.content).measures[1].ratio.high, 1.1);
@@ -151,6 +157,87 @@ TEST(Results, OlderFilesWithoutACommitAreOfUnknownCommit) {
   decode.erase("commit");
   decode.erase("date");
   EXPECT_EQ(read_result(write(decode.dump())).origin.commit, "unknown");
+}
+
+// Results of before recall and ranks were counted can still be read.
+TEST(Results, OlderEvaluationsLackTheRanks) {
+  Json eval = load("eval");
+  eval.erase("ranks");
+  for (Json& tree : eval["trees"]) {
+    tree.erase("recall");
+    if (tree["depth"].is_null()) tree.erase("depth");
+  }
+  const auto result = std::get<EvalResult>(read_result(write(eval.dump())).content);
+  EXPECT_TRUE(result.ranks.empty());
+  EXPECT_EQ(result.trees.size(), 2u);
+  EXPECT_EQ(result.limited.size(), 2u);
+}
+
+TEST(Results, MoreHitsThanCasesAreRefused) {
+  Json eval = load("eval");
+  eval["ranks"][1]["asked"] = 49;
+  EXPECT_THAT(fault(eval.dump()), HasSubstr("ranks[1].at_rank"));
+  eval["ranks"][1]["asked"] = 0;
+  EXPECT_THAT(fault(eval.dump()), HasSubstr("ranks[1].asked is 0"));
+}
+
+TEST(Results, PackagesGoByTheirShortNames) {
+  EXPECT_EQ(short_speculators("ngram+recycle"), "ngram+recycle");
+  EXPECT_EQ(short_speculators("runs/medusa/best+ngram"), "medusa+ngram");
+  EXPECT_EQ(short_speculators("/a/b/clover2/"), "clover2");
+  EXPECT_EQ(short_speculators("/a/clover2/last/"), "clover2");
+  EXPECT_EQ(short_speculators("best"), "best");
+  EXPECT_EQ(short_speculators(""), "");
+  Json decode = load("decode");
+  decode["results"][1]["method"] = "runs/x/best+ngram@8x2";
+  const auto result = std::get<DecodeResult>(read_result(write(decode.dump())).content);
+  EXPECT_EQ(result.rows[1].method, "x+ngram@8x2");
+}
+
+std::string run_folder(const std::string& log) {
+  const std::filesystem::path folder = testing::TempDir() + "a_run";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "log.jsonl") << log;
+  return folder.string();
+}
+
+const char* const kLog =
+    "{\"step\":0,\"tokens\":0,\"held_out\":[{\"teacher_forced_top1\":0.1,"
+    "\"teacher_forced_top5\":0.2}],\"acceptance\":{\"score\":9,\"tree 8 alone\":0.5}}\n"
+    "{\"step\":10,\"tokens\":500,\"loss\":3}\n"
+    "{\"step\":20,\"tokens\":1000,\"held_out\":[{\"teacher_forced_top1\":0.3,"
+    "\"teacher_forced_top5\":0.6}],\"acceptance\":{\"score\":9,\"tree 8 alone\":0.75}}\n";
+
+TEST(Results, TrainingRuns) {
+  const TrainingResult run = read_training(run_folder(kLog) + "/");
+  EXPECT_EQ(run.name, "a_run");
+  ASSERT_EQ(run.points.size(), 2u);
+  EXPECT_EQ(run.points[1].tokens, 1000);
+  EXPECT_EQ(run.points[1].top5[0], 0.6);
+  ASSERT_EQ(run.points[1].extra.size(), 1u);
+  EXPECT_EQ(run.points[1].extra[0].first, "tree 8 alone");
+  const auto results = read_results({run_folder(kLog)});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<TrainingResult>(results[0].content));
+}
+
+TEST(Results, BrokenTrainingLogsNameTheLine) {
+  const auto fault_of = [](const std::string& log) -> std::string {
+    try {
+      read_training(run_folder(log));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string log = kLog;
+  EXPECT_THAT(fault_of(""), HasSubstr("no judgement"));
+  EXPECT_THAT(fault_of(log.substr(0, 60)), HasSubstr("line 1"));
+  EXPECT_THAT(fault_of(log.substr(0, log.size() - 5)), HasSubstr("line 3"));
+  std::string other = log;
+  other.replace(other.rfind("teacher_forced_top5"), 19, "teacher_forced_top9");
+  EXPECT_THAT(fault_of(other), HasSubstr("held_out[0].teacher_forced_top5"));
+  EXPECT_THROW(read_training("/no/such/run"), Error);
 }
 
 TEST(Results, FoldersAndFiles) {

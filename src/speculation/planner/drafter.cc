@@ -210,7 +210,8 @@ std::vector<Drafter::Frontier> Drafter::next_frontier(std::span<const DraftReque
   for (size_t s = 0; s < pools_.size(); ++s) {
     const DraftPool& pool = pools_[s];
     const int32_t begin = level_begin[s];
-    if (begin == pool.size() || pool[begin].depth >= requests[s].max_depth) continue;
+    const int64_t deepest = std::min(requests[s].max_depth, policy_.depth);
+    if (begin == pool.size() || pool[begin].depth >= deepest) continue;
     // What is outranked by as many nodes as may be taken cannot get into the tree.
     float outranked = least;
     const auto nodes = static_cast<size_t>(std::min(requests[s].max_nodes, policy_.nodes));
@@ -360,6 +361,9 @@ void Drafter::learn(std::span<const DraftOutcome> outcomes) {
       const DraftPool::Entry& entry = pool[at];
       for (int32_t c = entry.first_child; c < entry.first_child + entry.children; ++c)
         calibration_.observe(pool[c].votes(), pool[c].token == outcomes[s].tokens[i]);
+      if (entry.first_child == 0) continue;  // no source was asked what follows it
+      const int32_t drawn = pool.child(at, outcomes[s].tokens[i]);
+      ranks_.add(entry.depth, entry.rank, drawn < 0 ? -1 : pool[drawn].rank);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "speculation/planner/calibration.h"
 #include "speculation/planner/cost_curve.h"
 #include "speculation/planner/draft_pool.h"
+#include "speculation/planner/draft_ranks.h"
 #include "speculation/planner/source_gate.h"
 #include "speculation/planner/tree_policy.h"
 #include "speculation/speculators/speculator.h"
@@ -64,6 +65,7 @@ class Drafter {
 
   const Calibration& calibration() const { return calibration_; }
   const CostCurve& cost() const { return cost_; }
+  const DraftRanks& ranks() const { return ranks_; }
 
  private:
   struct Source {
@@ -108,6 +110,7 @@ class Drafter {
   TreePolicy policy_;
   CostCurve cost_;
   Calibration calibration_;
+  DraftRanks ranks_;
   double other_ms_ = 0.0;         // of a step outside the pass and costly sources, smoothed
   std::vector<DraftPool> pools_;  // of the last round
   std::vector<std::vector<int32_t>> chosen_;  // pool entry of every tree node: [sequence][node]

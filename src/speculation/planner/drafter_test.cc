@@ -185,5 +185,55 @@ TEST(Drafter, PausesACostlySourceThatAddsNothing) {
   EXPECT_LT(rounds, 3000);
 }
 
+// Where the drawn tokens stood: 1 → {2 (0.6), 5 (0.3)}, 5 → {6, 7}; 7 has no candidates.
+TEST(Drafter, CountsTheRanksOfDrawnTokens) {
+  Drafter drafter = make(
+      {{{1, {{2, 0.6f, 0}, {5, 0.3f, 1}}}, {5, {{6, 0.5f, 0}, {7, 0.4f, 1}}}, {2, {{3, 0.9f, 0}}}}},
+      "16");
+  const std::vector<int32_t> tokens = {1};
+  const DraftRequest one = request(tokens);
+  const auto trees = drafter.draft({&one, 1}, 0);
+  ASSERT_THAT(trees, SizeIs(1));
+  std::vector<int32_t> path = {0};
+  for (const int32_t token : {5, 7})
+    for (int32_t n = 0; n < trees[0].size(); ++n)
+      if (trees[0].tokens[static_cast<size_t>(n)] == token &&
+          trees[0].parents[static_cast<size_t>(n)] == path.back()) {
+        path.push_back(n);
+        break;
+      }
+  ASSERT_THAT(path, SizeIs(3));
+  const std::vector<int32_t> drawn = {5, 7, 9};
+  const DraftOutcome outcome{path, drawn};
+  drafter.learn({&outcome, 1});
+  const DraftRanks& ranks = drafter.ranks();
+  EXPECT_EQ(ranks.asked(0, 0), 1);
+  EXPECT_EQ(ranks.at(0, 0, 1), 1);  // 5 was second
+  EXPECT_EQ(ranks.asked(1, 1), 1);  // below a second choice
+  EXPECT_EQ(ranks.at(1, 1, 1), 1);  // 7 was second
+  EXPECT_EQ(ranks.asked(1, 0), 0);
+  EXPECT_EQ(ranks.asked(2, 1), 1);  // 7 had been asked, and named nothing
+  for (int32_t rank = 0; rank < DraftRanks::kRanks; ++rank) EXPECT_EQ(ranks.at(2, 1, rank), 0);
+}
+
+TEST(DraftRanks, DeepAndLateOnesHaveAPlace) {
+  DraftRanks ranks;
+  ranks.add(DraftRanks::kDepths, 0, 0);  // left out
+  ranks.add(0, 100, 100);
+  ranks.add(0, 100, -1);
+  EXPECT_EQ(ranks.asked(0, DraftRanks::kRanks - 1), 2);
+  EXPECT_EQ(ranks.at(0, DraftRanks::kRanks - 1, DraftRanks::kRanks - 1), 1);
+}
+
+TEST(Drafter, ATreeOfLimitedDepth) {
+  const TableSpeculator::Table chain = {
+      {1, {{2, 0.9f, 0}}}, {2, {{3, 0.9f, 0}}}, {3, {{4, 0.9f, 0}}}};
+  const std::vector<int32_t> tokens = {1};
+  const DraftRequest one = request(tokens);
+  EXPECT_THAT(make({chain}, "8x2").draft({&one, 1}, 0)[0].tokens, ElementsAre(1, 2, 3));
+  EXPECT_THAT(make({chain}, "8x1").draft({&one, 1}, 0)[0].tokens, ElementsAre(1, 2));
+  EXPECT_THAT(make({chain}, "8").draft({&one, 1}, 0)[0].tokens, ElementsAre(1, 2, 3, 4));
+}
+
 }  // namespace
 }  // namespace clover

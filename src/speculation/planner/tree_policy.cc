@@ -31,6 +31,14 @@ constexpr std::array<ShapeNode, 25> kShape25 = {{
     {20, 0}, {20, 1},                                                    // 23-24
 }};
 
+// A number from 1 to kMaxNodes; 0 for anything else.
+int64_t tree_number(std::string_view digits) {
+  int64_t number = 0;
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && rest == digits.data() + digits.size();
+  return whole && number >= 1 && number <= kMaxNodes ? number : 0;
+}
+
 // Entry of every shape node, -1 where the pool has none.
 std::array<int32_t, kShape25.size()> place_shape(const DraftPool& pool) {
   std::array<int32_t, kShape25.size()> place{};
@@ -114,16 +122,18 @@ TreePolicy TreePolicy::parse(std::string_view text) {
   if (text == "fixed25") return {Kind::kFixed25, static_cast<int64_t>(kShape25.size())};
   if (text == "clover1") return {Kind::kClover1, kClover1Nodes};
   const bool chain = text.starts_with("chain");
-  const std::string_view digits = chain ? text.substr(5) : text;
-  int64_t nodes = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), nodes);
-  if (error != std::errc() || rest != digits.data() + digits.size() || nodes < 1 ||
-      nodes > kMaxNodes) {
+  const std::string_view numbers = chain ? text.substr(5) : text;
+  const size_t cross = chain ? std::string_view::npos : numbers.find('x');
+  const int64_t nodes = tree_number(numbers.substr(0, cross));
+  const int64_t depth =
+      cross == std::string_view::npos ? kUnlimitedDepth : tree_number(numbers.substr(cross + 1));
+  if (nodes < 1 || depth < 1) {
     fail(ErrorCode::kInvalidArgument,
-         "tree '{}' is not auto, a number of nodes from 1 to {}, chainN, fixed25 or clover1", text,
-         kMaxNodes);
+         "tree '{}' is not auto, a number of nodes from 1 to {}, NxD (N nodes, D deep), chainN, "
+         "fixed25 or clover1",
+         text, kMaxNodes);
   }
-  return {chain ? Kind::kChain : Kind::kNodes, nodes};
+  return {chain ? Kind::kChain : Kind::kNodes, nodes, depth};
 }
 
 std::string TreePolicy::name() const {
@@ -131,7 +141,7 @@ std::string TreePolicy::name() const {
     case Kind::kAuto:
       return "auto";
     case Kind::kNodes:
-      return std::to_string(nodes);
+      return depth == kUnlimitedDepth ? std::to_string(nodes) : fmt::format("{}x{}", nodes, depth);
     case Kind::kChain:
       return "chain" + std::to_string(nodes);
     case Kind::kFixed25:

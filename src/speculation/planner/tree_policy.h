@@ -20,9 +20,13 @@ struct TreePolicy {
     kClover1,  // Clover-1's sampling strategy (paper section 3.4) with `nodes` nodes
   };
   Kind kind = Kind::kAuto;
-  int64_t nodes = 32;  // of one sequence, at most
+  int64_t nodes = 32;               // of one sequence, at most
+  int64_t depth = kUnlimitedDepth;  // of the deepest draft (kNodes); a speculator's own apart
 
-  // "auto", a number of nodes, "chainN", "fixed25" or "clover1". Error(kInvalidArgument) otherwise.
+  static constexpr int64_t kUnlimitedDepth = 256;
+
+  // "auto", a number of nodes, "NxD" (N nodes, none deeper than D), "chainN", "fixed25" or
+  // "clover1". Error(kInvalidArgument) otherwise.
   static TreePolicy parse(std::string_view text);
   std::string name() const;
 };

@@ -37,10 +37,12 @@ DraftPool root() {
 }
 
 TEST(TreePolicy, NamesGoBothWays) {
-  for (const char* name : {"auto", "1", "25", "256", "chain3", "fixed25", "clover1"})
+  for (const char* name :
+       {"auto", "1", "25", "256", "chain3", "fixed25", "clover1", "8x2", "256x1"})
     EXPECT_EQ(TreePolicy::parse(name).name(), name);
-  for (const char* name : {"", "0", "-1", "257", "4x", "chain", "chain0", "Auto", "fixed", "1e3",
-                           "99999999999999999999"})
+  for (const char* name :
+       {"", "0", "-1", "257", "4x", "chain", "chain0", "Auto", "fixed", "1e3", "x4", "4x0", "4x257",
+        "4x2x1", "4 x2", "chain3x2", "99999999999999999999"})
     EXPECT_THROW(TreePolicy::parse(name), Error) << name;
 }
 
