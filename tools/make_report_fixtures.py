@@ -83,7 +83,8 @@ def evaluation():
              "predicted": i / 10 + 0.05, "observed": i / 10 + 0.02} for i in range(10)]
     options = {"max_tokens": 64, "questions": 2, "temperature": 0.0, "seed": 0,
                "question_set": QUESTIONS}
-    return {"trees": trees, "calibration": bins, "ranks": ranks, "options": options, "speculator": "ngram",
+    return {"trees": trees, "calibration": bins, "ranks": ranks,
+            "costly": False, "options": options, "speculator": "ngram",
             **ORIGIN}
 
 

@@ -23,16 +23,18 @@ constexpr size_t kMostDeviceBytes = 1 << 20;
 struct ReportVerb {
   std::vector<std::string> results;
   std::vector<std::string> devices;
+  std::vector<std::string> notes;
   std::string out;
   bool quiet = false;
 };
 
 int report(const ReportVerb& verb) {
   // Everything is read and checked before anything is written.
-  std::vector<ScaleDevice> devices;
+  ReportOptions options;
+  options.notes = verb.notes;
   for (const std::string& path : verb.devices)
-    devices.push_back(parse_scale_device(read_file(path, kMostDeviceBytes), path));
-  const ReportPage page = make_report(read_results(verb.results), devices);
+    options.devices.push_back(parse_scale_device(read_file(path, kMostDeviceBytes), path));
+  const ReportPage page = make_report(read_results(verb.results), options);
   const std::filesystem::path folder(verb.out);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -57,9 +59,11 @@ void add_report(CLI::App& program, Action& action) {
       ->required()
       ->type_name("PATH…");
   add_list(verb, "--scale-device", options->devices,
-                  "JSON file of a device for which the scale model predicts as well: name, "
-                  "bytes_per_s, flops_per_s, …")
+           "JSON file of a device for which the scale model predicts as well: name, "
+           "bytes_per_s, flops_per_s, …")
       ->type_name("FILE");
+  add_list(verb, "--note", options->notes, "a paragraph in front of the results (repeatable)")
+      ->type_name("TEXT");
   verb.add_option("--out", options->out, "folder to write into; made if it is missing")
       ->required()
       ->type_name("FOLDER");

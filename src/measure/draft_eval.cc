@@ -162,12 +162,14 @@ Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tok
   const std::vector<TreePolicy> policies = all_trees(options);
   Json trees = Json::array();
   Json calibration, ranks;
+  bool costly = false;
   for (size_t i = 0; i < policies.size(); ++i) {
     EngineOptions engine_options = options.engine;
     engine_options.max_sequences = options.sequences;
     engine_options.tree = policies[i];
     Engine engine(model, tokenizer, engine_options);
     trees.push_back(tree_json(policies[i], run(engine, writer, prompts, options)));
+    costly = engine.drafter()->costly();
     if (i + 1 == options.nodes.size()) {
       calibration = calibration_json(engine.drafter()->calibration());
       ranks = ranks_json(engine.drafter()->ranks());
@@ -179,6 +181,7 @@ Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tok
   return {{"trees", std::move(trees)},
           {"calibration", std::move(calibration)},
           {"ranks", std::move(ranks)},
+          {"costly", costly},
           {"options",
            {{"max_tokens", options.max_tokens},
             {"questions", prompts.size()},

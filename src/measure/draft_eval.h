@@ -27,12 +27,12 @@ struct DraftEvalOptions {
 // other, each behind the answers before. Returns {"trees": [{nodes, depth (null: no limit),
 // extra_tokens_per_step, drafted_per_step, acceptance_rate, per_depth[], recall[], by_category{}}],
 // "calibration": [{low, high, count, predicted, observed}], "ranks": [{depth, parent_rank, asked,
-// at_rank[]}], "options": {…}}. recall[d]: share of the steps whose tree held the first d + 1
-// tokens that came. calibration and ranks are those of the last size of tree: what the planner
-// predicted for candidates and how many of them were right; and where the token that came stood
-// among the candidates of a depth (from 1), by the rank of the node before it (at_rank[0]: it was
-// the likeliest; the last: that rank or a later one; not in it: no candidate).
-// Error(kInvalidArgument) without speculators, sizes or questions.
+// at_rank[]}], "costly": whether drafting computes passes of its own, "options": {…}}. recall[d]:
+// share of the steps whose tree held the first d + 1 tokens that came. calibration and ranks are
+// those of the last size of tree: what the planner predicted for candidates and how many of them
+// were right; and where the token that came stood among the candidates of a depth (from 1), by the
+// rank of the node before it (at_rank[0]: it was the likeliest; the last: that rank or a later one;
+// not in it: no candidate). Error(kInvalidArgument) without speculators, sizes or questions.
 Json eval_drafts(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                  const std::vector<Question>& questions, const DraftEvalOptions& options,
                  const std::function<void(int64_t, int64_t)>& report);

@@ -32,13 +32,23 @@ void refuse_twice(const std::string& first, const std::string& second, const std
        "{} and {} both hold {} with the same settings; give one of them only", first, second, what);
 }
 
+bool only_plain(const DecodeResult& result) {
+  return std::all_of(result.rows.begin(), result.rows.end(),
+                     [](const DecodeRow& row) { return row.method == "none"; });
+}
+
 void add(ReportChapter& chapter, const DecodeResult& result) {
   for (DecodeResult& other : chapter.decodes) {
     if (other.settings != result.settings) continue;
-    for (const DecodeRow& row : result.rows)
-      if (find_row(other, row.method, row.batch, row.category) != nullptr)
+    bool both_plain = false;  // each run has its own none, which its methods stand beside
+    for (const DecodeRow& row : result.rows) {
+      if (find_row(other, row.method, row.batch, row.category) == nullptr) continue;
+      both_plain = true;
+      if (row.method != "none" || only_plain(result))
         refuse_twice(other.files.front(), result.files.front(),
                      fmt::format("method {}, batch {}", row.method, row.batch));
+    }
+    if (both_plain) continue;
     other.rows.insert(other.rows.end(), result.rows.begin(), result.rows.end());
     other.files.insert(other.files.end(), result.files.begin(), result.files.end());
     return;
@@ -97,8 +107,7 @@ void add_chapter(ReportPage& page, const ReportChapter& chapter,
 
 }  // namespace
 
-ReportPage make_report(const std::vector<ResultFile>& results,
-                       const std::vector<ScaleDevice>& devices) {
+ReportPage make_report(const std::vector<ResultFile>& results, const ReportOptions& options) {
   if (results.empty()) fail(ErrorCode::kInvalidArgument, "there is no result to report");
   std::vector<ReportChapter> chapters;
   std::vector<TrainingResult> runs;
@@ -128,6 +137,7 @@ ReportPage make_report(const std::vector<ResultFile>& results,
       "Medians of repeated runs, with the least and the most in brackets. A ratio whose runs lie "
       "on "
       "both sides of 1 is inside the noise: it is marked ≈ and is no difference.");
+  for (const std::string& note : options.notes) page.paragraph(markdown_text(note));
   if (chapters.size() > 1) {
     std::string list;
     for (const ReportChapter& chapter : chapters) list += "\n- " + origin_text(chapter.origin);
@@ -136,7 +146,7 @@ ReportPage make_report(const std::vector<ResultFile>& results,
         "figures of two:\n{}",
         chapters.size(), list));
   }
-  for (const ReportChapter& chapter : chapters) add_chapter(page, chapter, devices);
+  for (const ReportChapter& chapter : chapters) add_chapter(page, chapter, options.devices);
   if (!runs.empty()) add_section(page, runs);
   page.paragraph(fmt::format("Made by `clover report` from {} result {}.", results.size(),
                              results.size() == 1 ? "file" : "files"));

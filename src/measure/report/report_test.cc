@@ -269,7 +269,33 @@ TEST(Report, TrainingRunsHaveTheirOwnChapter) {
   EXPECT_THROW(make_report({{{}, run}, {{}, run}}), Error);
 }
 
-TEST(Report, ThePeersOfThePapersTableAreNamedAsPredictions) {
+// Runs that have only none in common are tables of their own, each with its own none.
+TEST(Report, EveryRunHasItsOwnBaseline) {
+  const ResultFile one = fixture("decode");
+  ResultFile two = one;
+  std::erase_if(decode(two).rows,
+                [](const DecodeRow& row) { return row.method.starts_with("ngram"); });
+  for (DecodeRow& row : decode(two).rows)
+    if (row.method == "wrong") row.method = "medusa";
+  const ReportPage page = make_report({one, two});
+  expect_whole(page);
+  EXPECT_EQ(page.plots().size(), 2 * make_report({one}).plots().size());
+  std::erase_if(decode(two).rows, [](const DecodeRow& row) { return row.method != "none"; });
+  EXPECT_THROW(make_report({one, two}), Error);
+}
+
+TEST(Report, NotesAndFurtherDevices) {
+  ReportOptions options;
+  options.notes = {"Training was <left> out."};
+  options.devices = {parse_scale_device(
+      R"({"name": "toy", "bytes_per_s": 1e12, "flops_per_s": 1e14})", "toy.json")};
+  const ReportPage page = make_report(read_results({data("")}), options);
+  expect_whole(page);
+  EXPECT_THAT(page.text(), HasSubstr("Training was \\<left\\> out."));
+  EXPECT_THAT(page.text(), HasSubstr("#### Predicted: 7B on toy"));
+}
+
+TEST(Report, TheScaleModelSaysThatItPredicts) {
   const std::string text = make_report(read_results({data("")})).text();
   EXPECT_THAT(text, HasSubstr("Predictions, not measurements"));
   EXPECT_THAT(text, HasSubstr("8 × H200"));

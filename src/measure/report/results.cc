@@ -168,6 +168,7 @@ EvalResult read_eval(const ResultField& file) {
     out.calibration.push_back({bin["low"].measurement(), bin["high"].measurement(),
                                bin["count"].count(), bin["predicted"].measurement(),
                                bin["observed"].measurement()});
+  if (file.has("costly")) out.costly = file["costly"].flag();
   if (file.has("ranks"))
     for (const ResultField& ranks : file["ranks"].list()) out.ranks.push_back(read_ranks(ranks));
   return out;

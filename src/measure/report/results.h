@@ -125,6 +125,7 @@ struct EvalResult {
   std::string settings;     // as DecodeResult's; "" in files that lack them
   std::string description;  // the settings for readers
   double temperature = 0;
+  bool costly = false;          // drafting computes passes of its own
   std::vector<EvalTree> trees;  // without a limit of depth, by size
   std::vector<EvalTree> limited;
   std::vector<EvalBin> calibration;

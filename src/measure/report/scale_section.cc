@@ -106,21 +106,13 @@ const EvalTree* paper_tree(const EvalResult& eval) {
   return best != nullptr || eval.trees.empty() ? best : &eval.trees.back();
 }
 
-// Lookup and recycling cost next to nothing; whatever else drafts is costed as Clover-2's.
-ScaleDrafting drafting_of(const std::string& speculator) {
-  std::string rest = speculator;
-  for (const std::string_view free : {"ngram", "recycle", "table", "+"})
-    for (size_t at; (at = rest.find(free)) != std::string::npos;) rest.erase(at, free.size());
-  return rest.empty() ? ScaleDrafting{} : clover2_drafting();
-}
-
 std::vector<ScaleMethod> scale_methods(const std::vector<EvalResult>& evals) {
   std::vector<ScaleMethod> methods;
   for (const EvalResult& eval : evals) {
     const EvalTree* tree = paper_tree(eval);
     if (tree == nullptr || !std::isfinite(tree->extra) || !std::isfinite(tree->drafted)) continue;
     methods.push_back({fmt::format("{}, {} nodes", eval.speculator, tree->nodes), tree->drafted,
-                       tree->extra, drafting_of(eval.speculator)});
+                       tree->extra, eval.costly ? clover2_drafting() : ScaleDrafting{}});
   }
   methods.push_back(
       {"Clover-2 as published, 25 nodes", kClover2Nodes, kClover2Extra, clover2_drafting()});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,6 +46,11 @@ class Drafter {
   ~Drafter();
 
   bool empty() const { return sources_.empty(); }
+  // Whether a speculator computes passes of its own.
+  bool costly() const {
+    return std::any_of(sources_.begin(), sources_.end(),
+                       [](const Source& source) { return source.speculator->costly(); });
+  }
   SpeculatorNeeds needs() const;
   int64_t max_nodes() const { return policy_.nodes; }
 
