@@ -9,8 +9,8 @@ usage() {
 usage: scripts/reproduce.sh [quick|full] [OUT [FOLDER...]]
   quick   every table and plot in small: few questions, short answers (within 15 minutes on two
           cores; default); no peers, nothing is trained
-  full    ten questions a category, batches of 1 to 48, 5 repeats, llama.cpp, and short trainings of every kind of
-          speculator if the program has libtorch (scripts/setup.sh torch) (hours)
+  full    ten questions a category, batches of 1 to 48, 5 repeats, llama.cpp, and short trainings
+          of every kind of speculator if the program has libtorch (scripts/setup.sh torch) (hours)
   FOLDER  speculator packages, or runs of `clover train`, to be judged as well; a run's best package
           is, and its log becomes a curve
 Results and report.md go into OUT (default: results/quick or results/full). A result file that is
@@ -24,11 +24,11 @@ mode=${1:-quick}
 case $mode in
   quick)
     batches=(1 8) repeats=3 tokens=32 questions=(--per-category 1) rows=1,2,4,8,16,32
-    nodes=1,4,16 depths=1,2,4 trained_depths=1,2,4 train_tokens=0
+    nodes=1,4,16 depths=1,2,4 train_tokens=0
     ;;
   full)
-    batches=(1 4 8 16 24 32 48) repeats=5 tokens=128 questions=(--per-category 10) rows=1,2,3,4,6,8,12,16,24,32,48,64
-    nodes=1,2,4,8,16,25,32,64 depths=1,2,3,4,5,6,7,8 trained_depths=1,2,3,4,5,6,7,8
+    batches=(1 4 8 16 24 32 48) repeats=5 tokens=128 questions=(--per-category 10)
+    rows=1,2,3,4,6,8,12,16,24,32,48,64 nodes=1,2,4,8,16,25,32,64 depths=1,2,3,4,5,6,7,8
     train_tokens=100000
     ;;
   -h | --help) usage && exit 0 ;;
@@ -95,8 +95,8 @@ for folder in "$@"; do
   fi
 done
 if [ "$train_tokens" -eq 0 ]; then
-  note "Nothing was trained for this report: \`quick\` leaves out the training of Medusa, Clover-1," \
-    "Clover-2, EAGLE-1 and the combinations of components."
+  note "Nothing was trained for this report: the quick mode leaves out Medusa, Clover-1, Clover-2," \
+    "EAGLE-1 and the combinations of components."
 elif cmake --build --preset release --target clover-torch 2>/dev/null; then
   if [ ! -f "$out/data/manifest.json" ]; then
     exclude=()
@@ -141,7 +141,7 @@ done
 result eval-default eval --nodes "$nodes" --depths "$depths" -n "$tokens" "${questions[@]}"
 for package in "${packages[@]}"; do
   name=$(package_name "$package")
-  result "eval-$name" eval -s "$package" --nodes "$nodes" --depths "$trained_depths" -n "$tokens" \
+  result "eval-$name" eval -s "$package" --nodes "$nodes" --depths "$depths" -n "$tokens" \
     "${questions[@]}"
   for batch in "${batches[@]}"; do
     result "decode-$batch-$name" bench decode --batch "$batch" --repeats "$repeats" -n "$tokens" \
@@ -156,7 +156,7 @@ if [ "$mode" = full ]; then
     bench/peers/compare_llama.sh --repeats "$repeats" --tokens "$tokens" --out "$out"
   fi
 else
-  note "llama.cpp was not measured: \`quick\` leaves it out, as it has to be built first."
+  note "llama.cpp was not measured: the quick mode leaves it out, as it has to be built first."
 fi
 "$clover" report "$out" "${runs[@]}" "${notes[@]}" --out "$out"
 say "done"
