@@ -226,7 +226,7 @@ TEST(DraftRanks, DeepAndLateOnesHaveAPlace) {
 }
 
 TEST(Drafter, ATreeOfLimitedDepth) {
-  const TableSpeculator::Table chain = {
+  const FixedSpeculator::Table chain = {
       {1, {{2, 0.9f, 0}}}, {2, {{3, 0.9f, 0}}}, {3, {{4, 0.9f, 0}}}};
   const std::vector<int32_t> tokens = {1};
   const DraftRequest one = request(tokens);
