@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 programs=("$@")
 if [ ${#programs[@]} -eq 0 ]; then
-  programs=(base_test plot_test tensor_test checkpoint_test tokenizer_test kv_test sampling_test model_test
+  programs=(base_test plot_test tensor_test checkpoint_test tokenizer_test constraint_test kv_test sampling_test model_test
     speculation_test engine_test train_test serve_test measure_test)
 fi
 cmake --preset asan -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
