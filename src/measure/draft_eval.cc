@@ -71,6 +71,7 @@ std::map<std::string, Count> run(Engine& engine, const PromptWriter& writer,
                                  const std::vector<Prompt>& prompts,
                                  const DraftEvalOptions& options) {
   std::vector<Dialogue> dialogues;
+  dialogues.reserve(prompts.size());
   for (const Prompt& prompt : prompts) dialogues.emplace_back(prompt);
   std::map<std::string, Count> counts;
   while (run_turn(engine, writer, dialogues, options, counts)) {

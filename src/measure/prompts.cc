@@ -35,6 +35,7 @@ std::vector<Prompt> render_prompts(const std::vector<Question>& questions,
                                    const Tokenizer& tokenizer) {
   const PromptWriter writer(tokenizer);
   std::vector<Prompt> prompts;
+  prompts.reserve(questions.size());
   for (const Question& question : questions)
     prompts.push_back({question.category, writer.write(question.turns, {}), question.turns});
   // Groups of one category keep a category's figures its own.

@@ -188,6 +188,7 @@ NgramTable::Parts NgramCounts::parts(std::array<std::vector<const Row*>, kOrders
   NgramTable::Parts parts;
   parts.best = best;
   std::vector<std::pair<float, int32_t>> by_use;
+  by_use.reserve(used.size());
   for (const auto& [token, use] : used) by_use.emplace_back(-use, token);
   std::sort(by_use.begin(), by_use.end());
   by_use.resize(std::min(by_use.size(), static_cast<size_t>(NgramTable::kMostTokens)));
