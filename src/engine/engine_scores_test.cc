@@ -86,6 +86,8 @@ TEST(EngineScores, LoadCachesAndDraftsChangeNothing) {
   expect_scores(alone, request);
   EngineOptions options{.context = 128, .max_sequences = 6, .kv_tokens = 256};
   options.prefix_cache = true;
+  options.stall_ms = 1e9;  // chunks and trees that do not depend on the machine's speed
+  options.tree = TreePolicy::parse("4");
   options.speculators = {ngram(), recycling(), untrained("clover2", tiny_model())};
   Engine engine(tiny_model(), tokenizer(), options);
   std::vector<Answer> answers(9);

@@ -82,7 +82,7 @@ TEST(Calibration, ReliabilityAddsUp) {
 }
 
 TEST(Calibration, StaysBetweenZeroAndOne) {
-  const std::vector<int32_t> bins = {1, 1, 1, 1, 1, 1};
+  const std::vector<int32_t> bins(kMaxSources, 1);
   Calibration calibration(bins);
   std::vector<Vote> all;
   for (int32_t s = 0; s < kMaxSources; ++s) all.push_back({s, 0, 1.0f});
