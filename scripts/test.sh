@@ -59,7 +59,7 @@ step "thread sanitizer"
 ./scripts/tsan.sh
 
 step "fuzzing: a minute for each reader of foreign data"
-./scripts/fuzz.sh 540
+./scripts/fuzz.sh 600
 
 step "older processors, emulated"
 ./scripts/emulate.sh
