@@ -91,8 +91,7 @@ class Builder : public nlohmann::json_sax<Json> {
     const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
     if (twice == keys_.end()) return;
     fail(ErrorCode::kCorrupt, "{} gives the key {} twice in one object", what_,
-         Json(std::string(twice->substr(0, 100)))
-             .dump(-1, ' ', false, Json::error_handler_t::replace));
+         json_line(std::string(twice->substr(0, 100))));
   }
 
   std::string what_;
@@ -109,6 +108,10 @@ Json parse_json(std::string_view text, std::string_view what, int max_depth) {
   Builder builder(what, max_depth);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
+}
+
+std::string json_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace clover

@@ -13,4 +13,7 @@ using Json = nlohmann::ordered_json;
 // Error(kCorrupt) on broken JSON, invalid UTF-8 or more than `max_depth` nested containers.
 Json parse_json(std::string_view text, std::string_view what, int max_depth = 64);
 
+// JSON on one line; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const Json& json);
+
 }  // namespace clover

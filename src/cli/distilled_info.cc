@@ -30,8 +30,7 @@ Json distilled_summary(const std::string& folder) {
 
 std::string distilled_text(const Json& summary) {
   // A name from a file in one line without control characters.
-  const std::string name =
-      summary["target"]["name"].dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string name = json_line(summary["target"]["name"]);
   const auto number = [&](const char* key) { return summary[key].get<int64_t>(); };
   const Json& made = summary["settings"];
   const Json& dropped = summary["dropped"];

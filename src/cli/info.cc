@@ -28,7 +28,7 @@ struct InfoOptions {
 
 // A value from a file in one line without control characters: it must not steer the terminal.
 std::string shown(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_line(value);
   return value.is_string() ? text.substr(1, text.size() - 2) : text;
 }
 

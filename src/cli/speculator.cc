@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -23,8 +22,7 @@ struct SpeculatorInitOptions {
 };
 
 int init_speculator(SpeculatorInitOptions options) {
-  if (std::filesystem::exists(options.out) && !is_package(options.out))
-    fail(ErrorCode::kInvalidArgument, "--out {}: exists and is no speculator package", options.out);
+  check_package_out(options.out);
   const auto checkpoint = open_checkpoint(model_path(options.common));
   options.init.weights = package_weights(options.weights);
   write_package(options.out, init_package(*checkpoint, options.init));

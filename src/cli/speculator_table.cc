@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/run_display.h"
 #include "cli/session.h"
+#include "cli/speculators.h"
 #include "cli/verbs.h"
 #include "model/fingerprint.h"
 #include "speculation/speculators/package.h"
@@ -46,8 +46,7 @@ Package first_package(const SpeculatorTableOptions& options, const Checkpoint& c
 }
 
 int make_table(const SpeculatorTableOptions& options) {
-  if (std::filesystem::exists(options.out) && !is_package(options.out))
-    fail(ErrorCode::kInvalidArgument, "--out {}: exists and is no speculator package", options.out);
+  check_package_out(options.out);
   const std::string path = model_path(options.common);
   const auto checkpoint = open_checkpoint(path);
   const std::string fingerprint = model_fingerprint(*checkpoint);

@@ -122,6 +122,11 @@ DType package_weights(const std::string& name) {
   return name == "f32" ? DType::kF32 : DType::kQ8_0;
 }
 
+void check_package_out(const std::string& out) {
+  if (fs::exists(out) && !is_package(out))
+    fail(ErrorCode::kInvalidArgument, "--out {}: exists and is no speculator package", out);
+}
+
 void check_speculators(const std::string& text) {
   if (text == "none" || text == kDefaultSpeculators) return;
   const std::vector<std::string> names = split_speculators(text);

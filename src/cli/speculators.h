@@ -30,6 +30,9 @@ std::vector<std::string> split_speculators(const std::string& text);
 std::vector<std::string> package_weight_names();
 DType package_weights(const std::string& name);
 
+// Error(kInvalidArgument) naming --out when something else than a package is where one is to be.
+void check_package_out(const std::string& out);
+
 // Checks what can be checked before a model is loaded: Error(kInvalidArgument) for a name given
 // twice or together with none, Error(kNotFound) for one that is neither known nor a file.
 void check_speculators(const std::string& text);

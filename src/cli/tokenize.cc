@@ -24,8 +24,7 @@ struct TokenizeOptions {
 std::string readable(std::string_view piece) {
   std::string out;
   const std::string clean = Json(piece).dump(-1, ' ', false, Json::error_handler_t::ignore);
-  if (Json(piece).dump(-1, ' ', false, Json::error_handler_t::replace) == clean)
-    return clean.substr(1, clean.size() - 2);
+  if (json_line(Json(piece)) == clean) return clean.substr(1, clean.size() - 2);
   for (const char c : piece) {
     const auto byte = static_cast<unsigned char>(c);
     out += byte < 0x80 ? std::string(1, c) : fmt::format("\\x{:02x}", byte);

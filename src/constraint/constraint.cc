@@ -91,10 +91,8 @@ void Constraint::add_tokens(const TokenWords::Tree& tree, const GrammarStack& st
       i = node.end;
       continue;
     }
-    for (int32_t t = node.tokens_begin; t < node.tokens_end; ++t) {
-      const auto token = static_cast<size_t>(tree.tokens[static_cast<size_t>(t)]);
-      mask[token / 64] |= uint64_t{1} << (token % 64);
-    }
+    for (int32_t t = node.tokens_begin; t < node.tokens_end; ++t)
+      allow_token(mask, tree.tokens[static_cast<size_t>(t)]);
     ++i;
   }
 }
@@ -127,8 +125,7 @@ void Constraint::allowed(const ConstraintState& state, std::vector<uint64_t>& ma
     for (size_t w = 0; w < mask.size(); ++w) mask[w] |= known->second[w];
   }
   if (!complete(state)) return;
-  for (const int32_t token : words_->ends())
-    mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+  for (const int32_t token : words_->ends()) allow_token(mask, token);
 }
 
 }  // namespace clover

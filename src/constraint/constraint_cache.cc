@@ -15,7 +15,7 @@ constexpr size_t kLongestKept = size_t{1} << 18;
 }  // namespace
 
 std::shared_ptr<const Constraint> ConstraintCache::find(const Json& schema) {
-  const std::string text = schema.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_line(schema);
   {
     const std::lock_guard lock(mutex_);
     const auto known =

@@ -52,10 +52,6 @@ bool has_type(const Json& value, const std::string& type) {
   return type != "integer" || is_whole(value);
 }
 
-std::string spelled(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 const std::vector<std::string_view> kObjectWords = {"properties", "required",
                                                     "additionalProperties"};
 const std::vector<std::string_view> kArrayWords = {"items", "prefixItems", "minItems", "maxItems"};
@@ -217,7 +213,7 @@ class Compiler {
                          });
       const Json* only = schema.find("const");
       if (!typed || (only != nullptr && *only != value)) return;
-      words.push_back(spelled(value));
+      words.push_back(json_line(value));
       seen |= type_of(value);
     };
     if (schema.has("enum")) {
@@ -336,7 +332,7 @@ class Compiler {
     next_word_ = 0;
     for (const auto& [name, value] : properties) {
       made.properties.push_back({value, required.contains(name)});
-      const std::string word = spelled(Json(name));
+      const std::string word = json_line(Json(name));
       add_word(made, std::string_view(word).substr(1, word.size() - 2));
     }
     made.next_required.assign(properties.size() + 1, count);

@@ -55,10 +55,12 @@ std::string cut(std::string_view text, size_t most) {
 }
 
 // Names in errors are the client's own, as JSON spells them so that nothing in them is special.
-std::string quoted(std::string_view name) {
-  const std::string text = Json(cut(name, 60)).dump(-1, ' ', true, Json::error_handler_t::replace);
-  return fmt::format("'{}'", std::string_view(text).substr(1, text.size() - 2));
+std::string escaped(const std::string& name) {
+  const std::string text = Json(name).dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.substr(1, text.size() - 2);
 }
+
+std::string quoted(std::string_view name) { return fmt::format("'{}'", escaped(cut(name, 60))); }
 
 }  // namespace
 
@@ -79,8 +81,7 @@ std::string SchemaPlaces::text(int32_t place) const {
     if (!middle) text += fmt::format("/{}", keys[i]);
     if (middle && i == kEnd) text += "/...";
   }
-  const std::string json = Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
-  return json.substr(1, json.size() - 2);
+  return escaped(text);
 }
 
 void SchemaPlaces::refuse(int32_t place, std::string_view keyword, std::string_view what) const {

@@ -12,10 +12,6 @@ namespace {
 // Tokens beyond this are left out: no vocabulary has text of that length in a token.
 constexpr size_t kLongestToken = std::numeric_limits<uint16_t>::max();
 
-void set_bit(std::span<uint64_t> mask, int32_t token) {
-  mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
-}
-
 // Characters that the bytes begin when they come between two characters of a string, -1 when they
 // cannot or leave it.
 int32_t plain_characters(std::string_view bytes) {
@@ -78,7 +74,7 @@ TokenWords::TokenWords(const Tokenizer& tokenizer, int32_t vocab)
     longest_ = std::max(longest_, static_cast<int32_t>(bytes.size()));
     const int32_t characters = plain_characters(bytes);
     if (characters < 0) continue;
-    set_bit(plain_, id);
+    allow_token(plain_, id);
     const auto row = static_cast<size_t>(characters);
     if (plain_by_characters_.size() <= row) plain_by_characters_.resize(row + 1);
     plain_by_characters_[row].push_back(id);
@@ -109,7 +105,8 @@ void TokenWords::add_plain(int64_t characters, std::span<uint64_t> mask) const {
     return;
   }
   for (int64_t row = 0; row <= characters; ++row)
-    for (const int32_t token : plain_by_characters_[static_cast<size_t>(row)]) set_bit(mask, token);
+    for (const int32_t token : plain_by_characters_[static_cast<size_t>(row)])
+      allow_token(mask, token);
 }
 
 }  // namespace clover

@@ -11,6 +11,11 @@
 
 namespace clover {
 
+// Sets a token's bit in a mask, as SamplerState::draw takes it.
+inline void allow_token(std::span<uint64_t> mask, int32_t token) {
+  mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+}
+
 // The tokens of a vocabulary as byte strings, arranged for going through all of them at once.
 // Control tokens, which stand for no text, are left out. Immutable; a copy of what it needs of the
 // tokenizer.

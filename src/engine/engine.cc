@@ -18,6 +18,13 @@ void check_range(int64_t value, int64_t low, int64_t high, const char* name) {
     fail(ErrorCode::kInvalidArgument, "{} must be {} to {}, not {}", name, low, high, value);
 }
 
+void check_ids(std::span<const TokenId> ids, int32_t vocab, const char* what) {
+  for (const TokenId id : ids)
+    if (id < 0 || id >= vocab)
+      fail(ErrorCode::kInvalidArgument, "{} token id {} is outside the vocabulary of {}", what, id,
+           vocab);
+}
+
 void check_constraint(const Request& request, int32_t vocab) {
   const TokenWords& words = request.constraint->words();
   if (words.vocab() != vocab)
@@ -97,10 +104,7 @@ void Engine::check(const Request& request) const {
     fail(ErrorCode::kInvalidArgument,
          "the prompt has {} tokens but the context holds {}; shorten it or raise the context",
          length, context_);
-  for (const TokenId id : request.prompt)
-    if (id < 0 || id >= vocab)
-      fail(ErrorCode::kInvalidArgument, "prompt token id {} is outside the vocabulary of {}", id,
-           vocab);
+  check_ids(request.prompt, vocab, "prompt");
   for (const std::string& stop : request.stop) {
     if (stop.empty()) fail(ErrorCode::kInvalidArgument, "a stop string is empty");
     if (utf8_valid_prefix(stop) != stop.size())
@@ -118,11 +122,7 @@ void Engine::check_prediction(const Request& request) const {
   if (std::ssize(request.prediction) > context_)
     fail(ErrorCode::kInvalidArgument, "the prediction has {} tokens but the context holds {}",
          request.prediction.size(), context_);
-  const auto vocab = static_cast<int32_t>(model_->config().vocab);
-  for (const TokenId id : request.prediction)
-    if (id < 0 || id >= vocab)
-      fail(ErrorCode::kInvalidArgument, "prediction token id {} is outside the vocabulary of {}",
-           id, vocab);
+  check_ids(request.prediction, static_cast<int32_t>(model_->config().vocab), "prediction");
 }
 
 int64_t Engine::submit(Request request) {

@@ -23,20 +23,6 @@ const FakeTokenizer& tokenizer() {
   return tokens;
 }
 
-struct Finished {
-  Answer answer;
-  RequestStats stats;
-};
-
-Finished run_counted(const Request& request, const EngineOptions& options) {
-  Engine engine(tiny_model(), tokenizer(), options);
-  Finished result;
-  const int64_t id = submit(engine, request, result.answer);
-  engine.run();
-  result.stats = *engine.stats(id);
-  return result;
-}
-
 // A3: right k deep gives exactly k + 1 tokens a pass, but for the first, which reads the prompt.
 TEST(Drafts, RightKDeepGivesKPlusOneTokensAStepA3) {
   const Request request = make_request(random_prompt(3, 9), 61);
@@ -48,7 +34,8 @@ TEST(Drafts, RightKDeepGivesKPlusOneTokensAStepA3) {
         {.texts = {whole_text(request, plain)}, .vocab = kTinyVocab, .right = k, .depth = 6},
         nullptr)};
     options.tree = TreePolicy::parse("chain6");
-    const Finished drafted = run_counted(request, options);
+    Engine engine(tiny_model(), tokenizer(), options);
+    const Counted drafted = run_counted(engine, request);
     EXPECT_TRUE(same_answer(drafted.answer, plain));
     // One token comes with the prompt, 60 in blocks of k + 1.
     EXPECT_EQ(drafted.stats.target_steps, 1 + 60 / (k + 1)) << k;

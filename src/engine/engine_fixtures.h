@@ -162,6 +162,20 @@ inline int64_t submit(Engine& engine, Request request, Answer& answer) {
   return engine.submit(std::move(request));
 }
 
+// An answer and what the engine counted for it.
+struct Counted {
+  Answer answer;
+  RequestStats stats;
+};
+
+inline Counted run_counted(Engine& engine, const Request& request) {
+  Counted result;
+  const int64_t id = submit(engine, request, result.answer);
+  engine.run();
+  result.stats = *engine.stats(id);
+  return result;
+}
+
 inline Answer run_alone(const std::shared_ptr<const Model>& model, const Tokenizer& tokenizer,
                         Request request, const EngineOptions& options = {.context = 128}) {
   Engine engine(model, tokenizer, options);

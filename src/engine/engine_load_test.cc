@@ -143,19 +143,6 @@ TEST(EngineLoad, ChunksFollowTheMeasuredTime) {
   EXPECT_EQ(ChunkBudget(8, 0.001).rows(5), 8);
 }
 
-struct Counted {
-  Answer answer;
-  RequestStats stats;
-};
-
-Counted run_counted(Engine& engine, const Request& request) {
-  Counted result;
-  const int64_t id = submit(engine, request, result.answer);
-  engine.run();
-  result.stats = *engine.stats(id);
-  return result;
-}
-
 // E1, E2, E5: warm equals cold in text and in what is accepted, for a full and a partial hit; what
 // the usage says was cached was not computed.
 TEST(PrefixCache, WarmEqualsColdE1E2E5) {

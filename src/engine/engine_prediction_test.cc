@@ -33,17 +33,9 @@ Request long_request(float temperature = 0.0f) {
   return request;
 }
 
-struct Outcome {
-  Answer answer;
-  RequestStats stats;
-};
-
-Outcome outcome_of(const Request& request, const EngineOptions& options) {
+Counted outcome_of(const Request& request, const EngineOptions& options) {
   Engine engine(tiny_model(), tokenizer(), options);
-  Outcome run;
-  const int64_t id = submit(engine, request, run.answer);
-  engine.run();
-  run.stats = *engine.stats(id);
+  Counted run = run_counted(engine, request);
   EXPECT_EQ(engine.engine_stats().kv_blocks_free, engine.engine_stats().kv_blocks);
   return run;
 }
@@ -53,19 +45,19 @@ TEST(EnginePrediction, RightOnesSaveStepsAndNoneChangesTheText) {
     Request request = long_request(temperature);
     const Answer plain = run_alone(tiny_model(), tokenizer(), request, {.context = 256});
     request.prediction = plain.ids;
-    const Outcome right = outcome_of(request, with_predictions());
+    const Counted right = outcome_of(request, with_predictions());
     EXPECT_TRUE(same_answer(right.answer, plain));
     EXPECT_LE(right.stats.target_steps, 20);
     EXPECT_EQ(right.stats.predicted_said, 100);
     // Every tenth token is another one: the rest is found again.
     for (size_t i = 5; i < request.prediction.size(); i += 10)
       request.prediction[i] = (request.prediction[i] + 1) % kTinyVocab;
-    const Outcome mended = outcome_of(request, with_predictions());
+    const Counted mended = outcome_of(request, with_predictions());
     EXPECT_TRUE(same_answer(mended.answer, plain));
     EXPECT_LE(mended.stats.target_steps, 60);
     EXPECT_GE(mended.stats.predicted_said, 60);
     request.prediction = random_prompt(5, 256);
-    const Outcome wrong = outcome_of(request, with_predictions({ngram(), recycling()}));
+    const Counted wrong = outcome_of(request, with_predictions({ngram(), recycling()}));
     EXPECT_TRUE(same_answer(wrong.answer, plain));
   }
 }
@@ -97,7 +89,7 @@ TEST(EnginePrediction, ShareATreeAndTheBatch) {
 }
 
 TEST(EnginePrediction, WithoutOtherSpeculatorsNothingElseDrafts) {
-  const Outcome plain = outcome_of(long_request(), with_predictions());
+  const Counted plain = outcome_of(long_request(), with_predictions());
   EXPECT_EQ(plain.stats.drafted, 0);
   EXPECT_EQ(plain.stats.target_steps, 100);
 }

@@ -40,8 +40,7 @@ void check_store(const Batch& batch, const ModelConfig& config, const KvShape& s
 }
 
 // Logits of the rows that want them, in row order.
-void add_logits(const Batch& batch, const ModelWeights& w, const DecoderPass& p,
-                ForwardResult& result) {
+void add_logits(const Batch& batch, const Model& model, ForwardResult& result) {
   std::vector<int32_t> rows;
   result.logits_row.assign(batch.tokens.size(), -1);
   for (size_t r = 0; r < batch.tokens.size(); ++r) {
@@ -51,8 +50,8 @@ void add_logits(const Batch& batch, const ModelWeights& w, const DecoderPass& p,
   }
   if (rows.empty()) return;
   const bool all = rows.size() == batch.tokens.size();
-  const Tensor wanted = all ? result.hidden : p.backend.gather_rows(result.hidden, rows);
-  result.logits = p.backend.norm_linear(wanted, *w.final_norm, p.config.norm_eps, *w.head);
+  result.logits =
+      model.logits(all ? result.hidden : model.backend().gather_rows(result.hidden, rows));
 }
 
 }  // namespace
@@ -125,8 +124,12 @@ ForwardResult Model::forward(const Batch& batch, KvStore& kv) const {
   }
   ForwardResult result;
   result.hidden = std::move(x);
-  add_logits(batch, w, pass, result);
+  add_logits(batch, *this, result);
   return result;
+}
+
+Tensor Model::logits(const Tensor& hidden) const {
+  return backend_->norm_linear(hidden, *weights_->final_norm, config_.norm_eps, *weights_->head);
 }
 
 }  // namespace clover

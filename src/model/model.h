@@ -53,6 +53,8 @@ class Model {
   // Error(kInvalidArgument) for tokens outside [0, vocab), an empty batch, rows that do not fit
   // their sequences (make_attention_plan) and blocks or a store that do not fit the model.
   ForwardResult forward(const Batch& batch, KvStore& kv) const;
+  // The LM head over rows of hidden states as forward() gives them: [R, V].
+  Tensor logits(const Tensor& hidden) const;
 
  private:
   Model(ModelConfig config, std::shared_ptr<Backend> backend,

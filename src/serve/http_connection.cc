@@ -32,8 +32,6 @@ namespace http = beast::http;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr int kRetrySeconds = 1;
-// How long a client's last bytes are waited for.
-constexpr double kLingerSeconds = 2.0, kClosingSeconds = 0.2;
 
 struct Route {
   http::verb method;
@@ -100,10 +98,6 @@ std::string peer_of(const asio::ip::tcp::socket& socket) {
 
 }  // namespace
 
-std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, std::shared_ptr<ServerState> state,
                                std::shared_ptr<TlsContext> tls)
     : tls_(std::move(tls)),
@@ -137,16 +131,19 @@ asio::awaitable<void> HttpConnection::run() {
   idle_ = false;
   while (ready && co_await serve_one()) {
   }
-  set_deadline(state_->closing() ? kClosingSeconds : kLingerSeconds);
-  co_await stream_.close_sending();
   co_await linger();
 }
 
-// What a client still sends is thrown away for a moment, so that it can read our last words.
+// Says that nothing follows. What a client still sends is thrown away for a moment, so that it can
+// read our last words.
 asio::awaitable<void> HttpConnection::linger() {
+  constexpr double kSeconds = 2.0, kClosingSeconds = 0.2;
   constexpr size_t kPiece = 64 << 10;
   std::string piece(kPiece, '\0');
-  set_deadline(state_->closing() ? kClosingSeconds : kLingerSeconds);
+  const auto wait = [&] { set_deadline(state_->closing() ? kClosingSeconds : kSeconds); };
+  wait();
+  co_await stream_.close_sending();
+  wait();
   while (true) {
     const auto [error, bytes] = co_await stream_.tcp().async_read_some(asio::buffer(piece), kTuple);
     if (error) co_return;

@@ -15,9 +15,6 @@
 
 namespace clover {
 
-// JSON on one line; bytes that are not UTF-8 become U+FFFD.
-std::string json_line(const Json& json);
-
 // A request between its submission and its last word. Ends in the engine when it is destroyed.
 struct HttpConnection::Generation {
  public:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -42,7 +41,7 @@ struct NgramCounts::Row {
   std::vector<NextToken> next;
 };
 
-// The rows of an order by context.
+// The rows of an order, by context.
 class NgramCounts::Rows {
  public:
   // Smooths the sums, which are compact, with the rows of the next shorter contexts.
@@ -55,8 +54,9 @@ class NgramCounts::Rows {
     }
   }
   const Row* find(uint64_t context) const {
-    const auto it = place_.find(context);
-    return it == place_.end() ? nullptr : &rows_[it->second];
+    const auto it = std::lower_bound(rows_.begin(), rows_.end(), context,
+                                     [](const Row& row, uint64_t c) { return row.context < c; });
+    return it == rows_.end() || it->context != context ? nullptr : &*it;
   }
   const std::vector<Row>& all() const { return rows_; }
 
@@ -74,7 +74,6 @@ class NgramCounts::Rows {
       return a.probability > b.probability;
     });
     row.next.resize(std::min(row.next.size(), kKept));
-    place_.emplace(row.context, rows_.size());
     rows_.push_back(std::move(row));
   }
 
@@ -95,8 +94,7 @@ class NgramCounts::Rows {
     row.gain = row.count * difference;
   }
 
-  std::vector<Row> rows_;
-  std::unordered_map<uint64_t, size_t> place_;
+  std::vector<Row> rows_;  // contexts ascend, as they do in the sums
 };
 
 void NgramCounts::compact(std::vector<Sum>& sums) {
@@ -134,6 +132,13 @@ struct Choice {
   size_t row;
   float gain_per_byte;
 };
+
+// Place of a token among those of a table, which ascend; -1: it has none.
+int16_t number_of(const std::vector<int32_t>& tokens, int32_t token) {
+  const auto it = std::lower_bound(tokens.begin(), tokens.end(), token);
+  return it == tokens.end() || *it != token ? int16_t{-1}
+                                            : static_cast<int16_t>(it - tokens.begin());
+}
 
 int64_t row_bytes(size_t order, int32_t best) {
   return static_cast<int64_t>(order * sizeof(int16_t)) + best * 3;
@@ -194,35 +199,31 @@ NgramTable::Parts NgramCounts::parts(std::array<std::vector<const Row*>, kOrders
   by_use.resize(std::min(by_use.size(), static_cast<size_t>(NgramTable::kMostTokens)));
   for (const auto& [use, token] : by_use) parts.tokens.push_back(token);
   std::sort(parts.tokens.begin(), parts.tokens.end());
-  std::unordered_map<int32_t, int16_t> numbers;
-  for (size_t i = 0; i < parts.tokens.size(); ++i)
-    numbers.emplace(parts.tokens[i], static_cast<int16_t>(i));
   for (size_t order = 1; order <= kOrders; ++order) {
     std::sort(rows[order - 1].begin(), rows[order - 1].end(),
               [](const Row* a, const Row* b) { return a->context < b->context; });
-    for (const Row* row : rows[order - 1]) append(parts, order, *row, numbers);
+    for (const Row* row : rows[order - 1]) append(parts, order, *row);
   }
   return parts;
 }
 
-void NgramCounts::append(NgramTable::Parts& parts, size_t order, const Row& row,
-                         const std::unordered_map<int32_t, int16_t>& numbers) {
+void NgramCounts::append(NgramTable::Parts& parts, size_t order, const Row& row) {
   NgramTable::Order& out = parts.orders[order - 1];
   std::array<int16_t, kOrders> context{};
   for (size_t i = 0; i < order; ++i) {
-    const auto it = numbers.find(
-        static_cast<int32_t>(row.context >> ((order - 1 - i) * kTokenBits) & kTokenMask));
-    if (it == numbers.end()) return;
-    context[i] = it->second;
+    context[i] =
+        number_of(parts.tokens,
+                  static_cast<int32_t>(row.context >> ((order - 1 - i) * kTokenBits) & kTokenMask));
+    if (context[i] < 0) return;
   }
   out.contexts.insert(out.contexts.end(), context.begin(),
                       context.begin() + static_cast<int64_t>(order));
   int32_t written = 0;
   for (const NextToken& next : row.next) {
-    const auto it = numbers.find(next.token);
     if (written == parts.best) break;
-    if (it == numbers.end()) continue;
-    out.next.push_back(it->second);
+    const int16_t number = number_of(parts.tokens, next.token);
+    if (number < 0) continue;
+    out.next.push_back(number);
     out.probabilities.push_back(
         static_cast<uint8_t>(std::clamp(next.probability * 256.0f, 0.0f, 255.0f)));
     ++written;

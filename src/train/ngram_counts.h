@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "speculation/speculators/ngram_table.h"
@@ -51,8 +50,7 @@ class NgramCounts {
   static void compact(std::vector<Sum>& sums);
   static NgramTable::Parts parts(std::array<std::vector<const Row*>, NgramTable::kOrders>& rows,
                                  int32_t best);
-  static void append(NgramTable::Parts& parts, size_t order, const Row& row,
-                     const std::unordered_map<int32_t, int16_t>& numbers);
+  static void append(NgramTable::Parts& parts, size_t order, const Row& row);
 
   std::array<std::vector<Sum>, NgramTable::kOrders> sums_;
   std::array<size_t, NgramTable::kOrders> compacted_{};  // sums that are sorted and merged

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "model/weights.h"
 #include "train/target_features.h"
 
 namespace clover {
@@ -32,11 +31,9 @@ class NextTokens {
       taken.insert(taken.end(), state.begin(), state.end());
     }
     Backend& backend = target_.backend();
-    const ModelWeights& weights = target_.weights();
     const Tensor x =
         backend.from_host(std::ssize(rows), std::ssize(taken) / std::ssize(rows), taken.data());
-    const Tensor logits =
-        backend.norm_linear(x, *weights.final_norm, target_.config().norm_eps, *weights.head);
+    const Tensor logits = target_.logits(x);
     const std::vector<float> sums = backend.log_sum_exp(logits);
     std::vector<std::vector<NextToken>> out;
     for (const std::vector<TopEntry>& top : backend.top_k(logits, NgramTable::kMostNext)) {

@@ -12,6 +12,7 @@ namespace clover {
 namespace {
 
 constexpr int64_t kFew = 30;  // cases below which a share is marked
+constexpr int64_t kAnyRank = 1 << 20;
 
 double share_of(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNoValue;
@@ -22,6 +23,11 @@ struct Cases {
   int64_t asked = 0;
   std::vector<int64_t> at_rank;
 
+  void add(int64_t more_asked, const std::vector<int64_t>& more_at_rank) {
+    asked += more_asked;
+    at_rank.resize(std::max(at_rank.size(), more_at_rank.size()));
+    for (size_t i = 0; i < more_at_rank.size(); ++i) at_rank[i] += more_at_rank[i];
+  }
   double top(size_t k) const {
     int64_t right = 0;
     for (size_t i = 0; i < std::min(k, at_rank.size()); ++i) right += at_rank[i];
@@ -36,9 +42,7 @@ Cases cases_of(const EvalResult& eval, int64_t depth, int64_t first, int64_t las
   Cases cases;
   for (const EvalRanks& ranks : eval.ranks) {
     if (ranks.depth != depth || ranks.parent_rank < first || ranks.parent_rank > last) continue;
-    cases.asked += ranks.asked;
-    if (cases.at_rank.size() < ranks.at_rank.size()) cases.at_rank.resize(ranks.at_rank.size());
-    for (size_t i = 0; i < ranks.at_rank.size(); ++i) cases.at_rank[i] += ranks.at_rank[i];
+    cases.add(ranks.asked, ranks.at_rank);
   }
   return cases;
 }
@@ -65,10 +69,10 @@ void add_candidates(ReportPage& page, const std::vector<EvalResult>& results) {
     PlotLine& line = plot.lines.emplace_back();
     line.name = eval.speculator;
     for (int64_t depth = 1; depth <= deepest_of(eval); ++depth) {
-      const Cases cases = cases_of(eval, depth, 1, 1 << 20);
+      const Cases cases = cases_of(eval, depth, 1, kAnyRank);
       lines.push_back({markdown_text(eval.speculator), std::to_string(depth),
                        std::to_string(cases.asked), cases.text(1), cases.text(2), cases.text(5),
-                       cases.text(1 << 20)});
+                       cases.text(kAnyRank)});
       if (cases.asked >= kFew) line.points.push_back({static_cast<double>(depth), {cases.top(5)}});
     }
   }
@@ -84,7 +88,7 @@ void add_propagation(ReportPage& page, const std::vector<EvalResult>& results) {
   BarPlot plot{.title = "The next token was the likeliest candidate, by rank of the node before",
                .y_label = "share of cases",
                .groups = {"rank 1", "rank 2", "rank 3", "rank 4 and on"}};
-  constexpr std::pair<int64_t, int64_t> kGroups[] = {{1, 1}, {2, 2}, {3, 3}, {4, 1 << 20}};
+  constexpr std::pair<int64_t, int64_t> kGroups[] = {{1, 1}, {2, 2}, {3, 3}, {4, kAnyRank}};
   std::vector<std::vector<std::string>> lines;
   for (const EvalResult& eval : results) {
     PlotBars bars{eval.speculator, {}};
@@ -94,10 +98,8 @@ void add_propagation(ReportPage& page, const std::vector<EvalResult>& results) {
         const Cases cases = cases_of(eval, depth, kGroups[g].first, kGroups[g].second);
         if (cases.asked == 0) continue;
         lines.push_back({markdown_text(eval.speculator), std::to_string(depth), plot.groups[g],
-                         std::to_string(cases.asked), cases.text(1), cases.text(1 << 20)});
-        sums[g].asked += cases.asked;
-        sums[g].at_rank.resize(std::max(sums[g].at_rank.size(), cases.at_rank.size()));
-        for (size_t i = 0; i < cases.at_rank.size(); ++i) sums[g].at_rank[i] += cases.at_rank[i];
+                         std::to_string(cases.asked), cases.text(1), cases.text(kAnyRank)});
+        sums[g].add(cases.asked, cases.at_rank);
       }
     for (const Cases& cases : sums)
       bars.values.push_back({cases.asked < kFew ? kNoValue : cases.top(1)});
@@ -208,10 +210,10 @@ void add_combinations(ReportPage& page, const std::vector<EvalResult>& results) 
     const EvalResult* eval = combination(results, set);
     if (eval == nullptr) return;
     extra[set] = eval->trees.back().extra;
-    top5[set] = cases_of(*eval, 1, 1, 1 << 20).top(5);
+    top5[set] = cases_of(*eval, 1, 1, kAnyRank).top(5);
     const auto yes = [&](size_t bit) { return (set >> bit & 1) != 0 ? "yes" : "–"; };
     lines.push_back({yes(0), yes(1), yes(2), number_text(extra[set]), percent_text(top5[set]),
-                     percent_text(cases_of(*eval, 2, 1, 1 << 20).top(5))});
+                     percent_text(cases_of(*eval, 2, 1, kAnyRank).top(5))});
   }
   page.heading(4, "All eight combinations of Clover-1's components");
   page.table(

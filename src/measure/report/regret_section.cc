@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "measure/report/page.h"
+#include "measure/spread.h"
 
 namespace clover {
 namespace {
@@ -51,13 +52,9 @@ ResultSpread paired_ratio(const ResultSpread& over, const ResultSpread& under) {
       ratio.values.push_back(over.values[i] / under.values[i]);
   ratio.runs = std::ssize(ratio.values);
   if (ratio.values.empty()) return ratio;
-  std::vector<double> sorted = ratio.values;
-  std::sort(sorted.begin(), sorted.end());
-  ratio.low = sorted.front();
-  ratio.high = sorted.back();
-  const size_t middle = sorted.size() / 2;
-  ratio.median =
-      sorted.size() % 2 == 1 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+  ratio.median = quantile(ratio.values, 0.5);
+  ratio.low = quantile(ratio.values, 0);
+  ratio.high = quantile(ratio.values, 1);
   return ratio;
 }
 
