@@ -150,13 +150,30 @@ for package in "${packages[@]}"; do
   done
 done
 
+# Comparisons whose pages are their own: in folders, as the report reads no other files of theirs.
+page() {  # NAME SCRIPT ARGUMENT...
+  local name=$1 script=$2
+  shift 2
+  if [ -s "$out/$name/$name.json" ]; then
+    say "$name: kept"
+  else
+    say "$name"
+    "$script" "$@" --repeats "$repeats" --tokens "$tokens" --out "$out/$name" >/dev/null
+  fi
+}
 if [ "$mode" = full ]; then
   if [ ! -s "$out/llama_cpp.json" ]; then
     say "llama.cpp"
     bench/peers/compare_llama.sh --repeats "$repeats" --tokens "$tokens" --out "$out"
   fi
+  page peers bench/peers/compare_peers.sh
+  page serving bench/serving/serve.sh
+  note "Other engines and their speculation: peers/peers.md. The server under load:" \
+    "serving/serving.md."
 else
-  note "llama.cpp was not measured: the quick mode leaves it out, as it has to be built first."
+  page serving bench/serving/serve.sh --no-peer --share 0.25 --clients 1 8
+  note "The server under load: serving/serving.md. Other engines were not measured: the quick mode" \
+    "leaves them out, as they have to be built first."
 fi
 "$clover" report "$out" "${runs[@]}" "${notes[@]}" --out "$out"
 say "done"

@@ -12,7 +12,6 @@ Writes llama_cpp.json and llama_cpp.md into `--out`.
 
 import argparse
 import datetime
-import hashlib
 import json
 import os
 import pathlib
@@ -25,6 +24,7 @@ import tempfile
 import llama_cpp
 
 from llama_peer import LlamaPeer
+from record import cpu_name, git_commit, sha256, spread
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEASURES = ("decode 1", "decode 8", "prompt")
@@ -134,31 +134,6 @@ class Clover:
             "decode 8": rows[8]["tokens_per_second"]["median"],
             "prompt": rows[1]["prompt_tokens_per_second"]["median"],
         }
-
-
-def spread(runs):
-    return {"median": statistics.median(runs), "min": min(runs), "max": max(runs), "runs": runs}
-
-
-def sha256(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def git_commit():
-    run = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-                         capture_output=True, text=True, check=False)
-    return run.stdout.strip() or "unknown"
-
-
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def measure(arguments):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long running streams wait while a long prompt arrives. Usage: serve_stall.py URL OUT.json"""
+"""How long running streams wait while a long prompt arrives."""
 
 import http.client
 import json
@@ -9,15 +9,14 @@ import time
 import urllib.parse
 import urllib.request
 
-URL, OUT = sys.argv[1:3]
 WORDS = "river stone cloud house bread light music paper garden winter".split()
 
 
-def long_prompt(number, tokens=4000):
+def long_prompt(url, number, tokens=4000):
     """Text of about so many tokens that no other prompt begins like."""
     text = " ".join(f"{number} {WORDS[(i * 7 + number) % 10]} {i % 97}" for i in range(tokens))
     body = json.dumps({"prompt": text}).encode()
-    ask = urllib.request.Request(f"{URL}/tokenize", body, {"Content-Type": "application/json"})
+    ask = urllib.request.Request(f"{url}/tokenize", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(ask) as answer:
         ids = json.load(answer)["tokens"]
     return ids[:tokens]
@@ -26,8 +25,9 @@ def long_prompt(number, tokens=4000):
 class Stream(threading.Thread):
     """A running answer; `times` are those of its pieces of text."""
 
-    def __init__(self, number, speculation):
+    def __init__(self, url, number, speculation):
         super().__init__()
+        self.url = url
         self.times = []
         self.done = False
         self.body = {
@@ -39,7 +39,7 @@ class Stream(threading.Thread):
         }
 
     def run(self):
-        connection = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc, timeout=600)
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=600)
         head = {"Content-Type": "application/json"}
         connection.request("POST", "/v1/chat/completions", json.dumps(self.body), head)
         response = connection.getresponse()
@@ -53,8 +53,8 @@ class Stream(threading.Thread):
         return max((b - a for a, b in zip(inside, inside[1:])), default=0.0) * 1000
 
 
-def measure(streams, speculation, number):
-    running = [Stream(i, speculation) for i in range(streams)]
+def measure(url, streams, speculation, number):
+    running = [Stream(url, i, speculation) for i in range(streams)]
     for stream in running:
         stream.start()
     while not all(len(s.times) > 20 for s in running):
@@ -62,9 +62,9 @@ def measure(streams, speculation, number):
     begin = time.perf_counter()
     time.sleep(1.0)
     quiet = time.perf_counter()
-    body = {"prompt": long_prompt(number), "max_tokens": 1, "stream": False}
+    body = {"prompt": long_prompt(url, number), "max_tokens": 1, "stream": False}
     ask = urllib.request.Request(
-        f"{URL}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"{url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     arrives = time.perf_counter()
     with urllib.request.urlopen(ask) as answer:
@@ -85,15 +85,12 @@ def measure(streams, speculation, number):
     }
 
 
-def main():
+def measure_all(url, repeats):
+    """The runs of every repeat: 1 and 8 streams, without and with speculation."""
     runs = []
-    for repeat in range(3):
+    for _ in range(repeats):
         for streams in (1, 8):
             for speculation in ("off", "auto"):
-                runs.append(measure(streams, speculation, len(runs)))
-                print(json.dumps(runs[-1]), flush=True)
-    with open(OUT, "w", encoding="utf-8") as file:
-        json.dump({"runs": runs}, file, indent=1)
-
-
-main()
+                runs.append(measure(url, streams, speculation, len(runs)))
+                print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
+    return runs

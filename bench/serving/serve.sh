@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Measures the server under load. Installs llama.cpp first (bench/peers/install.sh) unless it is left
+# out (--no-peer). Options of load.py.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+case " $* " in
+  *" --help "* | *" -h "*) ;;
+  *)
+    case " $* " in *" --no-peer "*) ;; *) "$root/bench/peers/install.sh" llama.cpp ;; esac
+    "$root/scripts/setup.sh" build model
+    cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING >/dev/null
+    cmake --build "$root/build" --target clover >/dev/null
+    ;;
+esac
+exec python3 "$root/bench/serving/load.py" "$@"
