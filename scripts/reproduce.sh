@@ -150,30 +150,25 @@ for package in "${packages[@]}"; do
   done
 done
 
-# Comparisons whose pages are their own: in folders, as the report reads no other files of theirs.
-page() {  # NAME SCRIPT ARGUMENT...
+# A comparison with other programs, or of a server under load, with a page of its own beside its JSON.
+compare() {  # NAME SCRIPT ARGUMENT...
   local name=$1 script=$2
   shift 2
-  if [ -s "$out/$name/$name.json" ]; then
+  if [ -s "$out/$name.json" ]; then
     say "$name: kept"
-  else
-    say "$name"
-    "$script" "$@" --repeats "$repeats" --tokens "$tokens" --out "$out/$name" >/dev/null
+    return
   fi
+  say "$name"
+  "$script" "$@" --repeats "$repeats" --tokens "$tokens" --out "$out" >"$out/$name.txt"
 }
 if [ "$mode" = full ]; then
-  if [ ! -s "$out/llama_cpp.json" ]; then
-    say "llama.cpp"
-    bench/peers/compare_llama.sh --repeats "$repeats" --tokens "$tokens" --out "$out"
-  fi
-  page peers bench/peers/compare_peers.sh
-  page serving bench/serving/serve.sh
-  note "Other engines and their speculation: peers/peers.md. The server under load:" \
-    "serving/serving.md."
+  compare llama_cpp bench/peers/compare_llama.sh
+  compare peers bench/peers/compare_peers.sh
+  compare serving bench/serving/serve.sh
 else
-  page serving bench/serving/serve.sh --no-peer --share 0.25 --clients 1 8
-  note "The server under load: serving/serving.md. Other engines were not measured: the quick mode" \
-    "leaves them out, as they have to be built first."
+  compare serving bench/serving/serve.sh --no-peer --share 0.25 --clients 1 8
+  note "Other engines were not measured: the quick mode leaves them out, as they have to be built" \
+    "first."
 fi
 "$clover" report "$out" "${runs[@]}" "${notes[@]}" --out "$out"
 say "done"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the result files under tests/data/report: scripted figures in the shapes of `bench decode`,
-`bench kernels`, `eval` and bench/peers/compare_llama.py, with round numbers whose tables can be
+`bench kernels`, `eval` and the scripts of bench/peers, with round numbers whose tables can be
 checked by hand."""
 
 import json
@@ -89,14 +89,23 @@ def evaluation():
 
 
 def peers():
-    sides = {"llama.cpp": {"decode 1": spread(50, 45, 55), "prompt": spread(300, 290, 310)},
-             "clover": {"decode 1": spread(100, 99, 101), "prompt": spread(300, 280, 320)}}
+    speed = {"title": "Tokens per second", "unit": "tokens per second", "less_is_better": False,
+             "note": "Two programs, 3 runs.",
+             "sides": [{"name": "llama.cpp", "values": {"decode 1": spread(50, 45, 55),
+                                                        "prompt": spread(300, 290, 310)}},
+                       {"name": "clover", "values": {"decode 1": spread(100, 99, 101),
+                                                     "prompt": spread(300, 280, 320)}}],
+             "ratio": {"name": "clover over llama.cpp",
+                       "values": {"decode 1": spread(2, 1.8, 2.2), "prompt": spread(1, 0.9, 1.1)}}}
+    waits = {"title": "Time to first token", "unit": "ms", "less_is_better": True, "note": "",
+             "sides": [{"name": "off", "values": {"1 client": spread(20, 18, 22), "4": None}},
+                       {"name": "auto", "values": {"1 client": spread(10, 9, 11), "4": spread(9, 8, 10)}}],
+             "ratio": {"name": "auto over off", "values": {"1 client": spread(0.5, 0.4, 0.6), "4": None}}}
+    memory = {"title": "Memory", "unit": "MiB", "less_is_better": True, "note": "", "ratio": None,
+              "sides": [{"name": "clover", "values": {"resident": spread(100, 100, 100)}}]}
     return {"date": ORIGIN["date"], "machine": {"cpu": "Test CPU", "cores": 2, "system": "test"},
-            "commit": "abc1234", "model": ORIGIN["model"],
-            "settings": {"repeats": 3, "tokens": 64, "prompt_tokens": 512, "questions": "q.jsonl"},
-            "tokens_per_second": sides,
-            "llama_cpp": {"package": "llama-cpp-python 1.2.3"},
-            "ratio": {"decode 1": spread(2, 1.8, 2.2), "prompt": spread(1, 0.9, 1.1)}}
+            "commit": "abc1234", "model": ORIGIN["model"], "settings": {"repeats": 3},
+            "comparisons": [speed, waits, memory]}
 
 
 def main():

@@ -24,7 +24,7 @@ import tempfile
 import llama_cpp
 
 from llama_peer import LlamaPeer
-from record import cpu_name, git_commit, sha256, spread
+from record import comparison, cpu_name, git_commit, sha256, spread
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEASURES = ("decode 1", "decode 8", "prompt")
@@ -187,6 +187,11 @@ def report(arguments, sides, llama):
         result["ratio"] = {
             name: spread([c / l for c, l in zip(sides["clover"][name], sides["llama.cpp"][name])])
             for name in MEASURES}
+    ratio = ("Clover over llama.cpp", result["ratio"]) if "ratio" in result else None
+    result["comparisons"] = [comparison(
+        "Against llama.cpp", "tokens per second", result["tokens_per_second"], ratio=ratio,
+        note=f"{arguments.repeats} interleaved runs, {arguments.tokens} tokens an answer, prompts of "
+             f"{arguments.prompt_tokens}.")]
     return result
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.request
 
-from record import ROOT, cpu_name, git_commit, sha256, spread
+from record import ROOT, comparison, cpu_name, git_commit, sha256, spread
 from servers import PEERS, CloverServer, Engine, LlamaServer
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -146,22 +146,23 @@ ENGINES = {
 
 
 def read_questions(path, per_category):
-    """First turns, `per_category` of each category, spread over it."""
+    """(category, first turn), `per_category` of each category, spread over it."""
     found = {}
     for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
         for line in file.read_text().splitlines():
             question = json.loads(line)
             found.setdefault(question["category"], []).append(question["turns"][0])
-    return [all_of[i * len(all_of) // per_category]
-            for all_of in found.values() for i in range(min(per_category, len(all_of)))]
+    return [(category, all_of[i * len(all_of) // per_category])
+            for category, all_of in found.items() for i in range(min(per_category, len(all_of)))]
 
 
 def measure(arguments, log):
-    """{engine: [[answer of each question] of each repeat]} and {engine: MiB}."""
+    """{engine: [[answer of each question] of each repeat]}, {engine: MiB} and the categories of the
+    questions."""
     engines = {name: ENGINES[name][0](arguments, log) for name in arguments.only}
     asked = Clover(arguments, log, "off")
-    prompts = [asked.tokenize(question)
-               for question in read_questions(arguments.questions, arguments.per_category)]
+    questions = read_questions(arguments.questions, arguments.per_category)
+    prompts = [asked.tokenize(question) for _, question in questions]
     asked.close()
     for engine in engines.values():  # Warm: nobody's first request is counted.
         engine.ask(prompts[0], 16)
@@ -179,7 +180,7 @@ def measure(arguments, log):
     memory = {name: engine.memory() for name, engine in engines.items()}
     for engine in engines.values():
         engine.close()
-    return runs, memory, len(prompts)
+    return runs, memory, [category for category, _ in questions]
 
 
 def speed(answers):
@@ -210,6 +211,32 @@ def summary(runs, memory, name):
     return result
 
 
+def comparisons(runs, categories, engines, settings):
+    """The figures as `clover report` shows them."""
+    def of_category(answers, category):
+        return speed([a for a, of in zip(answers, categories) if of == category])
+
+    speeds = {name: {category: spread([of_category(answers, category) for answers in repeats])
+                     for category in dict.fromkeys(categories)} | {
+                         "all": engines[name]["tokens_per_second"]}
+              for name, repeats in runs.items()}
+    note = (f"{settings['questions']} questions, at most {settings['tokens']} tokens, greedy, "
+            f"{settings['repeats']} interleaved runs; one request at a time.")
+    everything = [comparison("Clover and its peers", "tokens per second after the first", speeds,
+                             note=note)]
+    for title, unit, key in (("Time to first token", "ms", "ttft_ms"),
+                             ("Time of an answer", "seconds", "seconds_per_answer")):
+        everything.append(comparison(f"{title}, Clover and its peers", unit,
+                                     {name: {"all": found[key]} for name, found in engines.items()},
+                                     less_is_better=True))
+    gain = {name: {"all": found["over_plain"]} for name, found in engines.items()
+            if "over_plain" in found}
+    if gain:
+        everything.append(comparison("What speculation brings, Clover and its peers",
+                                     "tokens per second over the same engine without it", gain))
+    return everything
+
+
 def cell(value, digits=0):
     return (f"{value['median']:.{digits}f} [{value['min']:.{digits}f}–{value['max']:.{digits}f}]"
             if value else "")
@@ -236,7 +263,7 @@ def markdown(result):
             f"{cell(found['seconds_per_answer'], 2)} | {found['resident_mib']:.0f} |")
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     lines += ["", f"Versions: {versions}. All read the same GGUF file. OpenVINO converts it when it "
-              "loads it, and its prompt lookup drafts 5 tokens after n-grams of 3; llama.cpp's modes "
+              "loads it (its texts depart from the others' early), and its prompt lookup drafts 5 tokens after n-grams of 3; llama.cpp's modes "
               "run with their defaults. Draft models are not compared: none with this vocabulary is "
               "smaller.", "", "Made by `bench/peers/compare_peers.sh`.", ""]
     return "\n".join(lines)
@@ -252,15 +279,19 @@ def versions():
 def main():
     arguments = parse_arguments()
     with tempfile.TemporaryFile() as log:
-        runs, memory, count = measure(arguments, log)
+        runs, memory, categories = measure(arguments, log)
+    settings = {"repeats": arguments.repeats, "tokens": arguments.tokens,
+                "questions": len(categories)}
+    engines = {name: summary(runs, memory, name) for name in runs}
     result = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": {"cpu": cpu_name(), "cores": arguments.threads},
         "commit": git_commit(),
         "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
         "versions": versions(),
-        "settings": {"repeats": arguments.repeats, "tokens": arguments.tokens, "questions": count},
-        "engines": {name: summary(runs, memory, name) for name in runs},
+        "settings": settings,
+        "engines": engines,
+        "comparisons": comparisons(runs, categories, engines, settings),
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "peers.json").write_text(json.dumps(result, indent=2) + "\n")

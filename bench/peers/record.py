@@ -33,3 +33,15 @@ def cpu_name():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.processor()
+
+
+def comparison(title, unit, sides, **more):
+    """What `clover report` shows of one quantity: sides {name: {group: spread or None}}.
+
+    more: note, less_is_better, ratio (name, {group: spread or None}).
+    """
+    ratio = more.get("ratio")
+    return {"title": title, "unit": unit, "note": more.get("note", ""),
+            "less_is_better": more.get("less_is_better", False),
+            "sides": [{"name": name, "values": values} for name, values in sides.items()],
+            "ratio": {"name": ratio[0], "values": ratio[1]} if ratio else None}

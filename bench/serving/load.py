@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
-from record import ROOT, cpu_name, git_commit, sha256, spread  # noqa: E402
+from record import ROOT, comparison, cpu_name, git_commit, sha256, spread  # noqa: E402
 from servers import LLAMA, LlamaServer, CloverServer  # noqa: E402
 import stall  # noqa: E402
 
@@ -136,6 +136,40 @@ def summary(sides, over, under):
     return result
 
 
+def comparisons(result):
+    """The figures as `clover report` shows them."""
+    everything = []
+    for results, over in ((result["speculation"], "Clover without speculation"),
+                          (result["peer"], "llama.cpp")):
+        if not results:
+            continue
+        names = [side for side in SIDES if side in next(iter(results.values()))]
+        for title, unit, key, ratio, less in (
+                ("Throughput", "tokens per second", "tokens_per_second", "ratio", False),
+                ("Time to first token, medians", "ms", "ttft_ms", "ttft_ratio", True),
+                ("Time to first token, p99", "ms", "ttft_ms_p99", None, True),
+                ("Time between tokens, medians", "ms", "tpot_ms", None, True)):
+            sides = {SIDES[side]: {f"{clients} clients": found[side][key]
+                                   for clients, found in results.items()} for side in names}
+            if ratio:
+                ratio = (f"Clover over {over}", {f"{clients} clients": found[ratio]
+                                                 for clients, found in results.items()})
+            everything.append(comparison(f"{title} under load, beside {over}", unit, sides,
+                                         less_is_better=less, ratio=ratio))
+    if result["stalls"]:
+        gaps = {}
+        for run in result["stalls"]:
+            side = gaps.setdefault(f"speculation {run['speculation']}", {})
+            group = f"{run['streams']} stream{'' if run['streams'] == 1 else 's'}"
+            side.setdefault(group, []).append(run["longest_gap_ms"])
+        sides = {side: {group: spread(runs) for group, runs in found.items()}
+                 for side, found in gaps.items()}
+        everything.append(comparison(
+            "Longest gap in running streams while a prompt of 4,000 tokens arrives", "ms", sides,
+            less_is_better=True))
+    return everything
+
+
 def cell(value, digits=0):
     return f"{value['median']:.{digits}f} [{value['min']:.{digits}f}–{value['max']:.{digits}f}]"
 
@@ -202,6 +236,7 @@ def main():
         "peer": {clients: summary(sides, "auto", "server") for clients, sides in peer.items()},
         "stalls": stalls,
     }
+    result["comparisons"] = comparisons(result)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "serving.json").write_text(json.dumps(result, indent=2) + "\n")
     page = markdown(result)

@@ -56,7 +56,7 @@ ResultSpread paired_ratio(const ResultSpread& over, const ResultSpread& under);
 // The sections of a report.
 void add_section(ReportPage& page, const DecodeResult& result);
 void add_section(ReportPage& page, const KernelResult& result);
-void add_section(ReportPage& page, const PeerResult& result);
+void add_section(ReportPage& page, const ComparisonResult& result);
 // Of one origin and the same settings.
 void add_section(ReportPage& page, const std::vector<EvalResult>& results);
 void add_section(ReportPage& page, const std::vector<TrainingResult>& runs);

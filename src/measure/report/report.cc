@@ -17,7 +17,7 @@ struct ReportChapter {
   std::vector<DecodeResult> decodes;
   std::vector<KernelResult> kernels;
   std::vector<std::vector<EvalResult>> evals;
-  std::vector<PeerResult> peers;
+  std::vector<ComparisonResult> comparisons;
 };
 
 // Some files don't name the instruction set, and the names of models depend on who writes them;
@@ -73,7 +73,9 @@ void add(ReportChapter& chapter, const EvalResult& result) {
 }
 
 void add(ReportChapter& chapter, const KernelResult& result) { chapter.kernels.push_back(result); }
-void add(ReportChapter& chapter, const PeerResult& result) { chapter.peers.push_back(result); }
+void add(ReportChapter& chapter, const ComparisonResult& result) {
+  chapter.comparisons.push_back(result);
+}
 
 void add(std::vector<TrainingResult>& runs, const TrainingResult& run) {
   for (const TrainingResult& other : runs)
@@ -93,7 +95,7 @@ void add_chapter(ReportPage& page, const ReportChapter& chapter,
                  const std::vector<ScaleDevice>& devices) {
   page.heading(2, origin_text(chapter.origin));
   page.paragraph(fmt::format("Model SHA-256 {}.", markdown_text(chapter.origin.sha256)));
-  for (const PeerResult& result : chapter.peers) add_section(page, result);
+  for (const ComparisonResult& result : chapter.comparisons) add_section(page, result);
   for (const DecodeResult& result : chapter.decodes) add_section(page, result);
   for (const KernelResult& result : chapter.kernels) add_section(page, result);
   for (const std::vector<EvalResult>& results : chapter.evals) add_section(page, results);

@@ -44,8 +44,18 @@ void expect_whole(const ReportPage& page) {
 TEST(Report, IsTheGoldenText) {
   const ReportPage page = make_report(read_results({data("")}));
   expect_whole(page);
-  EXPECT_EQ(page.plots().size(), 21u);
+  EXPECT_EQ(page.plots().size(), 23u);
   EXPECT_EQ(page.text(), read_file(data("report.md"), 1 << 20));
+}
+
+// Where less is better, a ratio below 1 is the faster one.
+TEST(Report, ComparisonsKnowWhatIsBetter) {
+  const std::string text = make_report({fixture("peers")}).text();
+  EXPECT_THAT(text, HasSubstr("| decode 1 | 50.0 [45.0–55.0] | 100 [99.0–101] | 2.00 [1.80–2.20] | "
+                              "faster |"));
+  EXPECT_THAT(text, HasSubstr("| 0.50 [0.40–0.60] | faster |"));
+  EXPECT_THAT(text, HasSubstr("| 4 | – | 9.00 [8.00–10.0] | – | not measured |"));
+  EXPECT_THAT(text, HasSubstr("| MiB | clover |\n"));
 }
 
 // I12: a gain is one only outside the spread.

@@ -174,26 +174,33 @@ EvalResult read_eval(const ResultField& file) {
   return out;
 }
 
-PeerResult read_peers(const ResultField& file) {
-  PeerResult out;
-  out.file = file.file();
-  out.date = text_or(file, "date", "");
-  const ResultField settings = file["settings"];
-  out.repeats = settings["repeats"].count(1);
-  out.tokens = settings["tokens"].count(1);
-  if (file.has("llama_cpp")) out.package = text_or(file["llama_cpp"], "package", "");
-  const auto sides = file["tokens_per_second"].members();
-  if (sides.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["tokens_per_second"].place());
-  for (const auto& [name, unused] : sides.front().second.members())
-    out.measures.push_back({name, {}, {}});
-  for (const auto& [side, measures] : sides) {
-    out.sides.push_back(side);
-    for (PeerMeasure& measure : out.measures)
-      measure.sides.push_back(read_spread(measures, measure.name));
+Comparison read_comparison(const ResultField& field) {
+  Comparison out;
+  out.title = field["title"].text();
+  out.unit = field["unit"].text();
+  out.note = field["note"].text();
+  out.less_is_better = field["less_is_better"].flag();
+  for (const ResultField& side : field["sides"].list()) {
+    out.sides.push_back(side["name"].text());
+    const ResultField values = side["values"];
+    if (out.groups.empty())
+      for (const auto& [name, unused] : values.members()) out.groups.push_back({name, {}, {}});
+    for (ComparisonGroup& group : out.groups)
+      group.sides.push_back(read_spread(values, group.name));
   }
-  if (file.has("ratio"))
-    for (PeerMeasure& measure : out.measures)
-      measure.ratio = read_spread(file["ratio"], measure.name);
+  if (out.groups.empty()) fail(ErrorCode::kCorrupt, "{} is empty", field["sides"].place());
+  if (!field.has("ratio")) return out;
+  const ResultField ratio = field["ratio"];
+  out.ratio = ratio["name"].text();
+  for (ComparisonGroup& group : out.groups) group.ratio = read_spread(ratio["values"], group.name);
+  return out;
+}
+
+ComparisonResult read_comparisons(const ResultField& file) {
+  ComparisonResult out{file.file(), text_or(file, "date", ""), {}};
+  for (const ResultField& field : file["comparisons"].list())
+    out.comparisons.push_back(read_comparison(field));
+  if (out.comparisons.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["comparisons"].place());
   return out;
 }
 
@@ -260,11 +267,10 @@ ResultFile parse_result(std::string_view text, const std::string& name) {
   if (file.has("results")) return {read_origin(file), read_decode(file)};
   if (file.has("cost")) return {read_origin(file), read_kernels(file)};
   if (file.has("trees")) return {read_origin(file), read_eval(file)};
-  if (file.has("tokens_per_second") && file.has("settings"))
-    return {read_origin(file, "cores"), read_peers(file)};
+  if (file.has("comparisons")) return {read_origin(file, "cores"), read_comparisons(file)};
   fail(ErrorCode::kCorrupt,
-       "{} is no result of bench decode, bench kernels, eval or bench/peers: it has none of "
-       "the keys results, cost, trees and tokens_per_second with settings",
+       "{} is no result of bench decode, bench kernels, eval, bench/peers or bench/serving: it has "
+       "none of the keys results, cost, trees and comparisons",
        name);
 }
 

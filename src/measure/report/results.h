@@ -132,21 +132,28 @@ struct EvalResult {
   std::vector<EvalRanks> ranks;
 };
 
-struct PeerMeasure {
+// One quantity of several programs or settings (sides), in groups: of measures, categories, numbers
+// of clients.
+struct ComparisonGroup {
   std::string name;
-  std::vector<ResultSpread> sides;  // as PeerResult::sides
-  ResultSpread ratio;
+  std::vector<ResultSpread> sides;  // as Comparison::sides
+  ResultSpread ratio;               // of two sides, in the pairs of their runs
 };
 
-// Tokens per second of Clover and of another program on one model file.
-struct PeerResult {
+struct Comparison {
+  std::string title;
+  std::string unit;
+  std::string note;   // a paragraph for readers; "" for none
+  std::string ratio;  // what over what; "" for none
+  bool less_is_better = false;
+  std::vector<std::string> sides;
+  std::vector<ComparisonGroup> groups;
+};
+
+struct ComparisonResult {
   std::string file;
   std::string date;
-  std::string package;
-  int64_t repeats = 0;
-  int64_t tokens = 0;
-  std::vector<std::string> sides;
-  std::vector<PeerMeasure> measures;
+  std::vector<Comparison> comparisons;
 };
 
 // The judgements of a run of `clover train`, from the log of its folder.
@@ -163,10 +170,10 @@ struct TrainingResult {
 
 struct ResultFile {
   ResultOrigin origin;  // empty for a TrainingResult: it holds counts alone
-  std::variant<DecodeResult, KernelResult, EvalResult, PeerResult, TrainingResult> content;
+  std::variant<DecodeResult, KernelResult, EvalResult, ComparisonResult, TrainingResult> content;
 };
 
-// Reads a result file of `bench decode`, `bench kernels`, `eval` or bench/peers.
+// Reads a result file of `bench decode`, `bench kernels`, `eval`, bench/peers or bench/serving.
 // Error(kNotFound); Error(kCorrupt) naming the file and, if it is JSON, the key.
 ResultFile read_result(const std::string& path);
 // The same from text; `name` stands for the file in errors.

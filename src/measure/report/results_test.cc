@@ -66,7 +66,12 @@ TEST(Results, ReadEachKind) {
   EXPECT_EQ(eval.ranks[2].at_rank[0], 10);
   const ResultFile peers = read_result(fixture("peers"));
   EXPECT_EQ(peers.origin.threads, 2);
-  EXPECT_EQ(std::get<PeerResult>(peers.content).measures[1].ratio.high, 1.1);
+  const auto& comparisons = std::get<ComparisonResult>(peers.content).comparisons;
+  ASSERT_EQ(comparisons.size(), 3u);
+  EXPECT_EQ(comparisons[0].groups[1].ratio.high, 1.1);
+  EXPECT_EQ(comparisons[1].sides[1], "auto");
+  EXPECT_EQ(comparisons[1].groups[1].sides[1].median, 9);
+  EXPECT_EQ(comparisons[1].groups[1].sides[0].runs, 0);  // null
 }
 
 TEST(Results, MissingFilesAndWhatIsNoResult) {
@@ -142,6 +147,17 @@ TEST(Results, ThePathOfABadValueIsWhole) {
 }
 
 // JSON has no word for what is not finite: it is written as null, and is no measurement.
+TEST(Results, SidesOfAComparisonHaveTheSameGroups) {
+  Json peers = load("peers");
+  peers["comparisons"][0]["sides"][1]["values"].erase("prompt");
+  EXPECT_THAT(fault(peers.dump()), HasSubstr("comparisons[0].sides[1].values.prompt is missing"));
+  peers = load("peers");
+  peers["comparisons"][1]["sides"] = Json::array();
+  EXPECT_THAT(fault(peers.dump()), HasSubstr("comparisons[1].sides is empty"));
+  peers["comparisons"] = Json::array();
+  EXPECT_THAT(fault(peers.dump()), HasSubstr("comparisons is empty"));
+}
+
 TEST(Results, NullIsNotMeasured) {
   Json decode = load("decode");
   decode["results"][0]["tokens_per_second"]["median"] = nullptr;
