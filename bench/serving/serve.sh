@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures the server under load. Installs llama.cpp first (bench/peers/install.sh) unless it is left
-# out (--no-peer). Options of load.py.
+# Measures the server under load; `clover report` makes a page of what it writes. Installs llama.cpp
+# first (bench/peers/install.sh) unless it is left out (--no-peer). Options of load.py.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 case " $* " in

@@ -9,6 +9,8 @@ import time
 import urllib.parse
 import urllib.request
 
+from record import comparison, spread
+
 WORDS = "river stone cloud house bread light music paper garden winter".split()
 
 
@@ -85,12 +87,20 @@ def measure(url, streams, speculation, number):
     }
 
 
-def measure_all(url, repeats):
-    """The runs of every repeat: 1 and 8 streams, without and with speculation."""
-    runs = []
+def compare(url, repeats):
+    """The longest gaps of 1 and 8 streams, without and with speculation, as a comparison."""
+    gaps, took = {"Clover, plain": {}, "Clover": {}}, []
     for _ in range(repeats):
         for streams in (1, 8):
-            for speculation in ("off", "auto"):
-                runs.append(measure(url, streams, speculation, len(runs)))
-                print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
-    return runs
+            for side, speculation in zip(gaps, ("off", "auto")):
+                run = measure(url, streams, speculation, len(took))
+                print(json.dumps(run), file=sys.stderr, flush=True)
+                took.append(run["prompt_ms"])
+                group = f"{streams} stream{'' if streams == 1 else 's'}"
+                gaps[side].setdefault(group, []).append(run["longest_gap_ms"])
+    return comparison(
+        "Longest gap in running streams while a prompt of 4,000 tokens arrives", "ms",
+        {side: {group: spread(runs) for group, runs in found.items()}
+         for side, found in gaps.items()},
+        note=f"The prompt takes {min(took) / 1000:.1f} to {max(took) / 1000:.1f} s.",
+        less_is_better=True)
