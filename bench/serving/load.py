@@ -24,11 +24,12 @@ from record import ROOT, comparison, cpu_name, git_commit, sha256, spread  # noq
 from servers import LLAMA, CloverServer, LlamaServer  # noqa: E402
 import stall  # noqa: E402
 
-QUESTIONS = {"short prompts": ("chat", "code", "maths", "translation"),
+QUESTIONS = {"short prompts": ("chat", "code", "maths", "translation", "multi_turn"),
              "long prompts": ("summarisation", "retrieval")}
-# Clients: requests of a run.
-REQUESTS = {"short prompts": {1: 24, 4: 48, 8: 64, 16: 96, 32: 128, 64: 192},
-            "long prompts": {1: 12, 4: 24, 8: 32, 16: 48, 32: 64, 64: 128}}
+# Clients: requests of a run. No question comes twice in a run, and every run has a server of its own:
+# a server that learns from what it has answered would answer the same again too fast.
+REQUESTS = {"short prompts": {1: 24, 4: 48, 8: 64, 16: 96, 32: 105, 64: 105},
+            "long prompts": {1: 12, 4: 24, 8: 32, 16: 42, 32: 42}}
 PEER_REQUESTS = {8: 32, 32: 96}
 RATES = (2, 4)
 RATE_REQUESTS = 48
@@ -68,6 +69,12 @@ def write_questions(path, categories):
     path.write_text("".join(line + "\n" for turn in zip(*files) for line in turn))
 
 
+def start(arguments, log, side, loop):
+    if side != "server":
+        return CloverServer(arguments, log)
+    return LlamaServer(arguments, log, int(loop[1]))  # a slot for every client
+
+
 class Load:
     """Runs of `clover bench serve`; `runs` keeps all their figures."""
 
@@ -75,32 +82,36 @@ class Load:
         self.arguments = arguments
         self.runs = []
 
-    def take(self, url, side, questions, requests, loop):
-        """One run of about so many requests; `loop` is an option of bench serve with its value."""
-        with tempfile.TemporaryDirectory() as folder:
+    def take(self, side, questions, requests, loop):
+        """One run of so many requests; `loop` is an option of bench serve with its value."""
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
             folder = pathlib.Path(folder)
             write_questions(folder / "questions.jsonl", QUESTIONS[questions])
+            server = start(self.arguments, log, side, loop)
             run = subprocess.run(
-                [str(self.arguments.clover), "bench", "serve", "--url", url + "/v1", "--questions",
-                 str(folder / "questions.jsonl"), *loop, "--requests", str(requests), "--repeats",
-                 "1", "-n", str(self.arguments.tokens), "--temp", "0", "--speculation", side,
-                 "--quiet", "--json", str(folder / "out.json")],
+                [str(self.arguments.clover), "bench", "serve", "--url", server.url + "/v1",
+                 "--questions", str(folder / "questions.jsonl"), *loop, "--requests", str(requests),
+                 "--repeats", "1", "-n", str(self.arguments.tokens), "--temp", "0", "--speculation",
+                 side, "--quiet", "--json", str(folder / "out.json")],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+            memory = server.memory()
+            server.close()
             if run.returncode != 0:
                 raise SystemExit(f"requests failed: {questions}, {loop}, {SIDES[side]}")
             found = json.loads((folder / "out.json").read_text())["results"][0]["runs"][0]
-        self.runs.append({"side": side, "questions": questions, "loop": " ".join(loop), **found})
+        self.runs.append({"side": side, "questions": questions, "loop": " ".join(loop),
+                          "resident_mib": memory, **found})
         print(f"{questions}, {' '.join(loop)}, {SIDES[side]}: {found['tokens_per_second']:.0f} "
               f"tokens/s, TTFT {found['ttft_ms']['p50']:.0f} ms", file=sys.stderr, flush=True)
         return found
 
-    def compare(self, urls, questions, loops):
+    def compare(self, sides, questions, loops):
         """{group: {side: [run of each repeat]}} for loops {group: (option and value, requests)}."""
-        found = {group: {side: [] for side in urls} for group in loops}
+        found = {group: {side: [] for side in sides} for group in loops}
         for repeat in range(self.arguments.repeats):
             for number, (group, (loop, requests)) in enumerate(loops.items()):
-                for side in sorted(urls, reverse=(repeat + number) % 2 == 1):
-                    found[group][side].append(self.take(urls[side], side, questions, requests, loop))
+                for side in sorted(sides, reverse=(repeat + number) % 2 == 1):
+                    found[group][side].append(self.take(side, questions, requests, loop))
         return found
 
 
@@ -142,38 +153,28 @@ def tables(found, over, title, quantities):
 
 def measure_ours(arguments, load):
     """Comparisons of Clover with and without speculation."""
-    everything = []
-    with tempfile.TemporaryFile() as log:
-        server = CloverServer(arguments, log)
-        urls = dict.fromkeys(("auto", "off"), server.url)
-        for questions in QUESTIONS:
-            found = load.compare(urls, questions, closed_loops(arguments, REQUESTS[questions]))
-            everything += tables(found, ("auto", "off"), f"closed loop, {questions}",
-                                 (THROUGHPUT, *TIMES))
-        for questions in QUESTIONS if arguments.rates else ():
-            found = load.compare(urls, questions, open_loops(arguments))
-            everything += tables(found, ("auto", "off"), f"open loop, {questions}", TIMES)
-        if not arguments.no_stall:
+    sides, everything = ("auto", "off"), []
+    for questions in QUESTIONS:
+        found = load.compare(sides, questions, closed_loops(arguments, REQUESTS[questions]))
+        everything += tables(found, sides, f"closed loop, {questions}", (THROUGHPUT, *TIMES))
+    for questions in QUESTIONS if arguments.rates else ():
+        found = load.compare(sides, questions, open_loops(arguments))
+        everything += tables(found, sides, f"open loop, {questions}", TIMES)
+    if not arguments.no_stall:
+        with tempfile.TemporaryFile() as log:
+            server = CloverServer(arguments, log)
             everything.append(stall.compare(server.url, arguments.repeats))
-        memory = {"the server": spread([server.memory()])}
-        server.close()
-    return [*everything, comparison("Most resident memory", "MiB", {"Clover": memory},
-                                    less_is_better=True)]
+            server.close()
+    return everything
 
 
 def measure_peer(arguments, load):
-    """Comparisons of Clover as it is with llama.cpp's server, which has as many slots as clients."""
-    found = {}
-    for group, loop in closed_loops(arguments, PEER_REQUESTS).items():
-        with tempfile.TemporaryFile() as log:
-            servers = {"auto": CloverServer(arguments, log),
-                       "server": LlamaServer(arguments, log, int(loop[0][1]))}
-            urls = {side: server.url for side, server in servers.items()}
-            found |= load.compare(urls, "short prompts", {group: loop})
-            for server in servers.values():
-                server.close()
-    return tables(found, ("auto", "server"), "beside llama.cpp's server, short prompts",
-                  (THROUGHPUT, *TIMES)) if found else []
+    """Comparisons of Clover as it is with llama.cpp's server."""
+    sides = ("auto", "server")
+    found = load.compare(sides, "short prompts", closed_loops(arguments, PEER_REQUESTS))
+    return tables(found, sides, "beside llama.cpp's server, short prompts",
+                  (THROUGHPUT, *TIMES, ("Most resident memory", "MiB", lambda run: run["resident_mib"],
+                                        True))) if found else []
 
 
 def main():

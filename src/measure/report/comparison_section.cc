@@ -22,7 +22,7 @@ std::string verdict(const Comparison& comparison, const ResultSpread& ratio) {
 void add_comparison(ReportPage& page, const Comparison& comparison, const std::string& date) {
   page.heading(3, markdown_text(comparison.title));
   std::string note = markdown_text(comparison.note);
-  if (!date.empty()) note += (note.empty() ? "" : " ") + markdown_text(date) + ".";
+  if (!date.empty()) note += (note.empty() ? "" : " ") + fmt::format("Of {}.", markdown_text(date));
   if (!note.empty()) page.paragraph(note);
   BarPlot plot{.title = comparison.title, .y_label = comparison.unit};
   std::vector<std::string> head = {markdown_text(comparison.unit)};
@@ -30,8 +30,7 @@ void add_comparison(ReportPage& page, const Comparison& comparison, const std::s
     head.push_back(markdown_text(side));
     plot.bars.push_back({side, {}});
   }
-  if (!comparison.ratio.empty())
-    head.insert(head.end(), {markdown_text(comparison.ratio), ""});
+  if (!comparison.ratio.empty()) head.insert(head.end(), {markdown_text(comparison.ratio), ""});
   std::vector<std::vector<std::string>> lines;
   for (const ComparisonGroup& group : comparison.groups) {
     std::vector<std::string>& line = lines.emplace_back(1, markdown_text(group.name));
@@ -51,8 +50,11 @@ void add_comparison(ReportPage& page, const Comparison& comparison, const std::s
 }  // namespace
 
 void add_section(ReportPage& page, const ComparisonResult& result) {
-  for (const Comparison& comparison : result.comparisons)
-    add_comparison(page, comparison, result.date);
+  std::string date = result.date;
+  for (const Comparison& comparison : result.comparisons) {
+    add_comparison(page, comparison, date);
+    date.clear();  // once is enough
+  }
 }
 
 }  // namespace clover

@@ -200,7 +200,8 @@ ComparisonResult read_comparisons(const ResultField& file) {
   ComparisonResult out{file.file(), text_or(file, "date", ""), {}};
   for (const ResultField& field : file["comparisons"].list())
     out.comparisons.push_back(read_comparison(field));
-  if (out.comparisons.empty()) fail(ErrorCode::kCorrupt, "{} is empty", file["comparisons"].place());
+  if (out.comparisons.empty())
+    fail(ErrorCode::kCorrupt, "{} is empty", file["comparisons"].place());
   return out;
 }
 
