@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clover and other engines, each plain and with its speculation, on the same prompts in one run.
 
-Every engine runs in a process of its own that is up the whole time. A question is asked of one after
+Every engine runs in a process of its own, started anew for every repeat. A question is asked of one after
 the other, in an order that turns with every question, so that a drifting machine favours none. Greedy
 answers of at most `--tokens` tokens with the model's own ends of text; prompts are token ids, the
 same for all; one request at a time, measured where it was asked. Writes peers.json and peers.md into
@@ -159,27 +159,29 @@ def read_questions(path, per_category):
 def measure(arguments, log):
     """{engine: [[answer of each question] of each repeat]}, {engine: MiB} and the categories of the
     questions."""
-    engines = {name: ENGINES[name][0](arguments, log) for name in arguments.only}
     asked = Clover(arguments, log, "off")
     questions = read_questions(arguments.questions, arguments.per_category)
     prompts = [asked.tokenize(question) for _, question in questions]
+    warm = asked.tokenize("Hello.")
     asked.close()
-    for engine in engines.values():  # Warm: nobody's first request is counted.
-        engine.ask(prompts[0], 16)
-    runs = {name: [] for name in engines}
+    runs, memory = {name: [] for name in arguments.only}, dict.fromkeys(arguments.only, 0)
     for repeat in range(arguments.repeats):
-        for name in engines:
+        # Anew, so that no engine drafts from what it answered in the repeat before.
+        engines = {name: ENGINES[name][0](arguments, log) for name in arguments.only}
+        for name, engine in engines.items():  # Nobody's first request is counted.
+            engine.ask(warm, 16)
             runs[name].append([])
         for number, prompt in enumerate(prompts):
             turn = (number + repeat) % len(engines)
             order = list(engines)[turn:] + list(engines)[:turn]
             for name in order:
                 runs[name][-1].append(engines[name].ask(prompt, arguments.tokens))
-        print(f"repeat {repeat + 1}: " + ", ".join(f"{name} {speed(runs[name][-1]):.0f}"
-                                                   for name in engines), file=sys.stderr)
-    memory = {name: engine.memory() for name, engine in engines.items()}
-    for engine in engines.values():
-        engine.close()
+        for name, engine in engines.items():
+            memory[name] = max(memory[name], engine.memory())
+            engine.close()
+        print(f"repeat {repeat + 1}: " + ", ".join(f"{name} {speed(answers[-1]):.0f}"
+                                                   for name, answers in runs.items()),
+              file=sys.stderr)
     return runs, memory, [category for category, _ in questions]
 
 
