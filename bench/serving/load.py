@@ -29,10 +29,11 @@ QUESTIONS = {"short prompts": ("chat", "code", "maths", "translation", "multi_tu
 # Clients: requests of a run. No question comes twice in a run, and every run has a server of its own:
 # a server that learns from what it has answered would answer the same again too fast.
 REQUESTS = {"short prompts": {1: 24, 4: 48, 8: 64, 16: 96, 32: 105, 64: 105},
-            "long prompts": {1: 12, 4: 24, 8: 32, 16: 42, 32: 42}}
+            "long prompts": {1: 12, 4: 24, 8: 32, 32: 42}}
 PEER_REQUESTS = {8: 32, 32: 96}
-RATES = (2, 4)
-RATE_REQUESTS = 48
+# Requests a second, below what two cores can answer, and requests of a run.
+RATES = {"short prompts": (2, 5), "long prompts": (1, 2)}
+RATE_REQUESTS = 30
 SIDES = {"off": "Clover, plain", "auto": "Clover", "server": "llama.cpp"}
 
 
@@ -43,19 +44,19 @@ def parse_arguments():
                         default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
     parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
     parser.add_argument("--clients", type=int, nargs="*", default=(1, 4, 8, 16, 32, 64))
-    parser.add_argument("--rates", type=float, nargs="*", default=RATES, help="requests a second")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--share", type=float, default=1.0, help="of the requests (short tries)")
     parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp's server out")
+    parser.add_argument("--no-open", action="store_true", help="leave the open loops out")
     parser.add_argument("--no-stall", action="store_true", help="leave the long prompts out")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     if min([arguments.repeats, arguments.tokens, *arguments.clients]) < 1:
         parser.error("--repeats, --tokens and --clients are at least 1")
-    if not 0 < arguments.share <= 1 or min([1, *arguments.rates]) <= 0:
-        parser.error("--share lies above 0, at most 1; --rates lie above 0")
+    if not 0 < arguments.share <= 1:
+        parser.error("--share lies above 0, at most 1")
     for path in (arguments.model, arguments.clover):
         if not path.is_file():
             parser.error(f"{path} does not exist")
@@ -122,10 +123,10 @@ def closed_loops(arguments, table):
             for clients in arguments.clients if clients in table}
 
 
-def open_loops(arguments):
-    return {f"{rate:g} requests/s": (("--rate", str(rate)),
-                                     max(2, round(RATE_REQUESTS * arguments.share)))
-            for rate in arguments.rates}
+def open_loops(arguments, rates):
+    return {f"{rate} requests/s": (("--rate", str(rate)),
+                                   max(2, round(RATE_REQUESTS * arguments.share)))
+            for rate in rates}
 
 
 def tail(key, quantile):
@@ -157,8 +158,8 @@ def measure_ours(arguments, load):
     for questions in QUESTIONS:
         found = load.compare(sides, questions, closed_loops(arguments, REQUESTS[questions]))
         everything += tables(found, sides, f"closed loop, {questions}", (THROUGHPUT, *TIMES))
-    for questions in QUESTIONS if arguments.rates else ():
-        found = load.compare(sides, questions, open_loops(arguments))
+    for questions in () if arguments.no_open else QUESTIONS:
+        found = load.compare(sides, questions, open_loops(arguments, RATES[questions]))
         everything += tables(found, sides, f"open loop, {questions}", TIMES)
     if not arguments.no_stall:
         with tempfile.TemporaryFile() as log:
