@@ -87,7 +87,10 @@ struct Matmul {
     constexpr int kLines = (kNibble ? 5 : 9);
     constexpr int kParts = 32 / kGroup;
     constexpr int kGroups = 8 / kParts;  // groups of 4 inputs per scale
-    I dot[R];
+    // Few rows would leave a chain of sums waiting for itself: theirs are split in two. Sums of
+    // integers do not depend on their order.
+    constexpr int kChains = R <= 2 ? 2 : 1;
+    I dot[kChains * R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       if constexpr (kMin) {
@@ -96,6 +99,7 @@ struct Matmul {
         const int32_t* s = x.half_sums + r * 2;
         dot[r] = S::set1_int(-offset * (kParts == 1 ? s[0] + s[1] : s[kPart]));
       }
+      if constexpr (kChains == 2) dot[R + r] = S::set1_int(0);
     }
 #pragma GCC unroll 8
     for (int g = kPart * kGroups; g < (kPart + 1) * kGroups; ++g) {
@@ -110,11 +114,13 @@ struct Matmul {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const int8_t* xs = x.q + r * kBlockCols + 4 * g;
-        dot[r] = kNibble ? S::dot4_nibbles(dot[r], c, xs) : S::dot4(dot[r], c, xs);
+        I& sum = dot[g % kChains * R + r];
+        sum = kNibble ? S::dot4_nibbles(sum, c, xs) : S::dot4(sum, c, xs);
       }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+      if constexpr (kChains == 2) dot[r] = S::add(dot[r], dot[R + r]);
       acc[r] = S::fma(S::to_float(dot[r]), S::mul(sw, S::set1(x.scale[r])), acc[r]);
       if constexpr (kMin && kParts == 1) {
         acc[r] = S::fma(mw, S::set1(x.sums[r]), acc[r]);
@@ -139,8 +145,8 @@ struct Matmul {
                                               S::load(mw + kPanelRows), x, offset, ahead, acc);
   }
 
-  // P panels, R rows from `row`; `prefetch` on the first tile that passes over the panels.
-  template <int R, int P, bool kNibble, int kGroup, bool kMin>
+  // A panel, R rows from `row`; `prefetch` on the first tile that passes over the panel.
+  template <int R, bool kNibble, int kGroup, bool kMin>
   static inline __attribute__((always_inline)) void quantised_tile(
       const PanelView& w, int64_t panel, const QuantRows& rows, int64_t row, const MatmulOut& out,
       bool prefetch) {
@@ -150,48 +156,30 @@ struct Matmul {
     const int64_t blocks = rows.cols / kBlockCols;
     const uint8_t* pair = w.data + panel * w.panel_bytes;
     Tile<R> x(rows, row);
-    F acc[P][R];
-#pragma GCC unroll 4
-    for (int p = 0; p < P; ++p)
+    F acc[R];
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) acc[p][r] = S::zero();
+    for (int r = 0; r < R; ++r) acc[r] = S::zero();
     for (int64_t b = 0; b < blocks; b += 2, pair += kPairBytes) {
-#pragma GCC unroll 4
-      for (int p = 0; p < P; ++p) {
-        const uint8_t* at = pair + p * w.panel_bytes;
-        block<R, kNibble, kGroup, kMin>(at, at + 2 * kCodeBytes, x, w.offset,
-                                        prefetch ? at : nullptr, acc[p]);
-      }
+      block<R, kNibble, kGroup, kMin>(pair, pair + 2 * kCodeBytes, x, w.offset,
+                                      prefetch ? pair : nullptr, acc);
       x.next();
       if (b + 1 == blocks) break;
-#pragma GCC unroll 4
-      for (int p = 0; p < P; ++p) {
-        const uint8_t* at = pair + p * w.panel_bytes;
-        block<R, kNibble, kGroup, kMin>(at + kCodeBytes, at + 2 * kCodeBytes + kScaleBytes, x,
-                                        w.offset, prefetch ? at + kPairBytes / 2 : nullptr, acc[p]);
-      }
+      block<R, kNibble, kGroup, kMin>(pair + kCodeBytes, pair + 2 * kCodeBytes + kScaleBytes, x,
+                                      w.offset, prefetch ? pair + kPairBytes / 2 : nullptr, acc);
       x.next();
     }
-#pragma GCC unroll 4
-    for (int p = 0; p < P; ++p)
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) finish(acc[p][r], w, panel + p, row + r, out);
+    for (int r = 0; r < R; ++r) finish(acc[r], w, panel, row + r, out);
   }
 
-  // Few rows leave a panel's chain of sums waiting for itself, so two panels run side by side.
   template <int R, bool kNibble, int kGroup, bool kMin>
   static inline __attribute__((always_inline)) void quantised_strip(const PanelView& w,
                                                                     Range panels,
                                                                     const QuantRows& x, int64_t row,
                                                                     const MatmulOut& out,
                                                                     bool prefetch) {
-    int64_t p = panels.begin;
-    if constexpr (R <= 2) {
-      for (; p + 2 <= panels.end; p += 2)
-        quantised_tile<R, 2, kNibble, kGroup, kMin>(w, p, x, row, out, prefetch);
-    }
-    for (; p < panels.end; ++p)
-      quantised_tile<R, 1, kNibble, kGroup, kMin>(w, p, x, row, out, prefetch);
+    for (int64_t p = panels.begin; p < panels.end; ++p)
+      quantised_tile<R, kNibble, kGroup, kMin>(w, p, x, row, out, prefetch);
   }
 
   // The last `count` ≤ R rows, as one tile.
