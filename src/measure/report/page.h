@@ -63,6 +63,9 @@ void add_section(ReportPage& page, const std::vector<TrainingResult>& runs);
 // Parts of them: nothing is added where the results lack what they need.
 void add_regret(ReportPage& page, const DecodeResult& result);
 void add_candidate_sections(ReportPage& page, const std::vector<EvalResult>& results);
+void add_paper_section(ReportPage& page, const std::vector<DecodeResult>& decodes,
+                       const std::vector<KernelResult>& kernels,
+                       const std::vector<EvalResult>& evals);
 void add_scale_section(ReportPage& page, const KernelResult& kernels,
                        const std::vector<DecodeResult>& decodes,
                        const std::vector<EvalResult>& evals,

@@ -99,12 +99,14 @@ void add_chapter(ReportPage& page, const ReportChapter& chapter,
   for (const DecodeResult& result : chapter.decodes) add_section(page, result);
   for (const KernelResult& result : chapter.kernels) add_section(page, result);
   for (const std::vector<EvalResult>& results : chapter.evals) add_section(page, results);
-  const auto greedy = std::find_if(
+  const auto found = std::find_if(
       chapter.evals.begin(), chapter.evals.end(),
       [](const std::vector<EvalResult>& results) { return results.front().temperature == 0; });
+  const std::vector<EvalResult> greedy =
+      found == chapter.evals.end() ? std::vector<EvalResult>{} : *found;
+  add_paper_section(page, chapter.decodes, chapter.kernels, greedy);
   for (const KernelResult& kernels : chapter.kernels)
-    add_scale_section(page, kernels, chapter.decodes,
-                      greedy == chapter.evals.end() ? std::vector<EvalResult>{} : *greedy, devices);
+    add_scale_section(page, kernels, chapter.decodes, greedy, devices);
 }
 
 }  // namespace

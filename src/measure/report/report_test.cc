@@ -268,6 +268,49 @@ TEST(Report, AllEightCombinations) {
   EXPECT_THAT(make_report(files).text(), Not(HasSubstr("All eight combinations")));
 }
 
+ResultFile eval_of(const std::string& speculator, int64_t nodes, double extra) {
+  ResultFile file = fixture("eval");
+  auto& eval = std::get<EvalResult>(file.content);
+  eval.speculator = speculator;
+  eval.trees.back().nodes = nodes;
+  eval.trees.back().extra = extra;
+  return file;
+}
+
+TEST(Report, ContradictionsOfThePapersAreSaid) {
+  const auto text = [](double clover1, double clover2) {
+    return make_report({eval_of("clover1", 4, clover1), eval_of("medusa", 4, 1.0),
+                        eval_of("clover2", 25, clover2), eval_of("eagle", 25, 2.0)})
+        .text();
+  };
+  EXPECT_THAT(text(1.6, 2.1),
+              HasSubstr("1.60 over 1.00 extra tokens per step: +60 % | as there |"));
+  EXPECT_THAT(text(1.6, 2.1), HasSubstr("2.10 over 2.00 extra tokens per step: +5 % | as there |"));
+  EXPECT_THAT(text(1.2, 2.1), HasSubstr("+20 % | the same direction, but less |"));
+  EXPECT_THAT(text(1.6, 1.5), HasSubstr("-25 % | **contradicts it** |"));
+  ResultFile file = fixture("decode");
+  for (DecodeRow& row : decode(file).rows) {
+    if (row.method == "ngram") row.method = "default";
+    if (row.batch == 8) row.batch = 32;
+  }
+  const std::string batches = make_report({file}).text();
+  EXPECT_THAT(batches, HasSubstr("the defaults, all categories: 1.50 [1.40–1.60] at 1"));
+  EXPECT_THAT(batches, HasSubstr("slower than it from 32 on"));
+  EXPECT_THAT(batches, Not(HasSubstr("were not measured")));
+}
+
+TEST(Report, TreesThatStopGrowingContradictFigure8) {
+  ResultFile file = fixture("eval");
+  auto& trees = std::get<EvalResult>(file.content).trees;  // of 1 and of 8 nodes, 0.5 and 1.0
+  EXPECT_THAT(make_report({file}).text(), Not(HasSubstr("figure 8")));
+  trees.push_back(trees.back());
+  trees.back().nodes = 16;
+  trees.back().extra = 1.2;
+  EXPECT_THAT(make_report({file}).text(), HasSubstr("brings 0.17, 0.20 | as there |"));
+  trees.back().extra = 1.05;
+  EXPECT_THAT(make_report({file}).text(), HasSubstr("brings 0.17, 0.05 | **contradicts it**"));
+}
+
 TEST(Report, TrainingRunsHaveTheirOwnChapter) {
   TrainingResult run{
       "runs/x/log.jsonl",
