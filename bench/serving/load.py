@@ -100,8 +100,9 @@ class Load:
             if run.returncode != 0:
                 raise SystemExit(f"requests failed: {questions}, {loop}, {SIDES[side]}")
             found = json.loads((folder / "out.json").read_text())["results"][0]["runs"][0]
-        self.runs.append({"side": side, "questions": questions, "loop": " ".join(loop),
-                          "resident_mib": memory, **found})
+        found |= {"side": side, "questions": questions, "loop": " ".join(loop),
+                  "resident_mib": memory}
+        self.runs.append(found)
         print(f"{questions}, {' '.join(loop)}, {SIDES[side]}: {found['tokens_per_second']:.0f} "
               f"tokens/s, TTFT {found['ttft_ms']['p50']:.0f} ms", file=sys.stderr, flush=True)
         return found
