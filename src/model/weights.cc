@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tensor/quant.h"
+#include "tensor/quantise.h"
 
 namespace clover {
 namespace {
@@ -176,7 +177,7 @@ ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config
 }
 
 MatrixPtr load_head_rows(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
-                         std::span<const int32_t> rows) {
+                         std::span<const int32_t> rows, std::optional<DType> as) {
   const MappedTensor& head = tensors.head.empty() ? tensors.embedding : tensors.head.front();
   const int64_t row_bytes = *byte_size(head.view.type, head.view.cols);
   std::vector<std::byte> gathered(rows.size() * static_cast<size_t>(row_bytes));
@@ -192,7 +193,13 @@ MatrixPtr load_head_rows(const ModelTensors& tensors, const ModelConfig& config,
       {head.view.type, static_cast<int64_t>(rows.size()), head.view.cols, gathered.data()}};
   std::vector<std::byte> storage;
   const MappedTensor scaled = config.normalised_head ? UnitRows(part).scaled(storage) : part;
-  return backend.load_matrix(std::span(&scaled.view, 1));
+  if (!as.has_value()) return backend.load_matrix(std::span(&scaled.view, 1));
+  const int64_t count = scaled.view.rows * scaled.view.cols;
+  std::vector<float> values(static_cast<size_t>(count));
+  dequantise(scaled.view.type, scaled.view.data, count, values.data());
+  const std::vector<std::byte> bytes = quantise(*as, values.data(), count);
+  const WeightView view{*as, scaled.view.rows, scaled.view.cols, bytes.data()};
+  return backend.load_matrix({&view, 1});
 }
 
 }  // namespace clover

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +49,10 @@ struct LoadListener {
 ModelWeights load_weights(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
                           const LoadListener& listener);
 
-// Rows of the LM head, in the order of `rows`, as a matrix of their own: the same bits as those
-// rows of ModelWeights::head multiply by, since quantised rows are copied as they lie in the file.
+// Rows of the LM head, in the order of `rows`, as a matrix of their own. Without `as` the same bits
+// as those rows of ModelWeights::head multiply by, since quantised rows are copied as they lie in
+// the file; with it quantised anew, for which the columns must be a multiple of its block.
 MatrixPtr load_head_rows(const ModelTensors& tensors, const ModelConfig& config, Backend& backend,
-                         std::span<const int32_t> rows);
+                         std::span<const int32_t> rows, std::optional<DType> as = {});
 
 }  // namespace clover

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -168,9 +169,11 @@ DraftHead PackageReader::head() const {
     const WeightPart whole{std::string(PackageFiles::kOwnHead)};
     head.matrix = matrix({&whole, 1});
   } else {
+    // Every depth reads these rows: with 4-bit weights they are as much as all else together.
+    const auto as = config_.weights == DType::kQ4_1 ? std::optional(DType::kQ4_1) : std::nullopt;
     head.matrix = head.ids.empty()
                       ? model.weights().head
-                      : load_head_rows(target_.tensors, model.config(), backend_, head.ids);
+                      : load_head_rows(target_.tensors, model.config(), backend_, head.ids, as);
   }
   return head;
 }
