@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kLightStyle = R"css(
 svg{font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif;font-size:12px}
 .ground{fill:#ffffff}.text{fill:#24292f}.title{fill:#24292f;font-size:15px;font-weight:600}
+.small{font-size:12px}
 .axis{stroke:#57606a;stroke-width:1;fill:none}.grid{stroke:#d8dee4;stroke-width:1}
 .level{stroke:#57606a;stroke-width:1.2;stroke-dasharray:5 4}
 .line{fill:none;stroke-width:2}.whisker{stroke-width:1.4;fill:none}

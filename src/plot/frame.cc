@@ -46,7 +46,9 @@ void PlotFrame::draw_y_axis(SvgCanvas& canvas, const std::string& label) const {
 
 void PlotFrame::draw_titles(SvgCanvas& canvas, const std::string& title,
                             const std::string& x_label) const {
-  canvas.text(left(), 24, title, TextAnchor::kStart, "title");
+  // 15 px and bold are wider than what text_width() measures.
+  const bool fits = 1.35 * text_width(title) <= right() - left();
+  canvas.text(left(), 24, title, TextAnchor::kStart, fits ? "title" : "title small");
   canvas.text((left() + right()) / 2, height() - 10, x_label, TextAnchor::kMiddle);
 }
 

@@ -149,6 +149,13 @@ TEST(Plot, LongLabelsAreTilted) {
   EXPECT_EQ(count(svg, "rotate(-28"), 12u);
 }
 
+TEST(Plot, LongTitlesAreSmaller) {
+  LinePlot plot = two_lines();
+  EXPECT_EQ(count(plot_svg(plot), "title small"), 0u);
+  plot.title = std::string(76, 'x');
+  EXPECT_EQ(count(plot_svg(plot), "title small"), 1u);
+}
+
 // Names come from files that anybody may have written.
 TEST(Plot, HostileTextsStayText) {
   LinePlot plot = two_lines();
