@@ -166,7 +166,7 @@ if [ "$mode" = full ]; then
   compare peers bench/peers/compare_peers.sh
   compare serving bench/serving/serve.sh
 else
-  compare serving bench/serving/serve.sh --no-peer --share 0.25 --clients 1 8 --no-open
+  compare serving bench/serving/serve.sh --parts closed stall --share 0.25 --clients 1 8
   note "Other engines were not measured: the quick mode leaves them out, as they have to be built" \
     "first."
 fi

@@ -30,10 +30,11 @@ QUESTIONS = {"short prompts": ("chat", "code", "maths", "translation", "multi_tu
 # a server that learns from what it has answered would answer the same again too fast.
 REQUESTS = {"short prompts": {1: 24, 4: 48, 8: 64, 16: 96, 32: 105, 64: 105},
             "long prompts": {1: 12, 4: 24, 8: 32, 32: 42}}
-PEER_REQUESTS = {8: 32, 32: 96}
+PEER_REQUESTS = {8: 64, 32: 96}
 # Requests a second, below what two cores can answer, and requests of a run.
 RATES = {"short prompts": (2, 5), "long prompts": (1, 2)}
 RATE_REQUESTS = 30
+PARTS = ("closed", "open", "stall", "peer")
 SIDES = {"off": "Clover, plain", "auto": "Clover", "server": "llama.cpp"}
 
 
@@ -47,9 +48,7 @@ def parse_arguments():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--share", type=float, default=1.0, help="of the requests (short tries)")
-    parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp's server out")
-    parser.add_argument("--no-open", action="store_true", help="leave the open loops out")
-    parser.add_argument("--no-stall", action="store_true", help="leave the long prompts out")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
@@ -156,13 +155,13 @@ def tables(found, over, title, quantities):
 def measure_ours(arguments, load):
     """Comparisons of Clover with and without speculation."""
     sides, everything = ("auto", "off"), []
-    for questions in QUESTIONS:
+    for questions in QUESTIONS if "closed" in arguments.parts else ():
         found = load.compare(sides, questions, closed_loops(arguments, REQUESTS[questions]))
         everything += tables(found, sides, f"closed loop, {questions}", (THROUGHPUT, *TIMES))
-    for questions in () if arguments.no_open else QUESTIONS:
+    for questions in QUESTIONS if "open" in arguments.parts else ():
         found = load.compare(sides, questions, open_loops(arguments, RATES[questions]))
         everything += tables(found, sides, f"open loop, {questions}", TIMES)
-    if not arguments.no_stall:
+    if "stall" in arguments.parts:
         with tempfile.TemporaryFile() as log:
             server = CloverServer(arguments, log)
             everything.append(stall.compare(server.url, arguments.repeats))
@@ -183,14 +182,14 @@ def main():
     arguments = parse_arguments()
     load = Load(arguments)
     comparisons = measure_ours(arguments, load)
-    if not arguments.no_peer:
+    if "peer" in arguments.parts:
         comparisons += measure_peer(arguments, load)
     result = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": {"cpu": cpu_name(), "cores": arguments.threads},
         "commit": git_commit(),
         "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
-        "llama_cpp": None if arguments.no_peer else (LLAMA / "version").read_text().strip(),
+        "llama_cpp": (LLAMA / "version").read_text().strip() if "peer" in arguments.parts else None,
         "settings": {"repeats": arguments.repeats, "tokens": arguments.tokens},
         "comparisons": comparisons,
         "runs": load.runs,

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Measures the server under load; `clover report` makes a page of what it writes. Installs llama.cpp
-# first (bench/peers/install.sh) unless it is left out (--no-peer). Options of load.py.
+# first (bench/peers/install.sh) unless --parts leaves it out. Options of load.py.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 case " $* " in
   *" --help "* | *" -h "*) ;;
   *)
-    case " $* " in *" --no-peer "*) ;; *) "$root/bench/peers/install.sh" llama.cpp ;; esac
+    if [[ " $* " != *" --parts "* || " $* " == *" peer "* ]]; then
+      "$root/bench/peers/install.sh" llama.cpp
+    fi
     "$root/scripts/setup.sh" build model
     cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING >/dev/null
     cmake --build "$root/build" --target clover >/dev/null
