@@ -13,7 +13,9 @@ namespace clover {
 // its embedding, its head, its final norm and of two matrices of every layer. The same for the same
 // file every time, in milliseconds whatever the file's size; another one for another quantisation
 // or a fine-tune, since no tensor survives those. Bytes between the samples are not seen.
-std::string model_fingerprint(const ModelConfig& config, const ModelTensors& tensors);
+// `tensors` are those of `checkpoint`, whose pages are taken out of memory again.
+std::string model_fingerprint(const ModelConfig& config, const ModelTensors& tensors,
+                              const Checkpoint& checkpoint);
 std::string model_fingerprint(const Checkpoint& checkpoint);
 
 }  // namespace clover

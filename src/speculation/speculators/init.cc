@@ -142,7 +142,7 @@ Package init_package(const Checkpoint& target, const InitOptions& options) {
   package.config.type = options.switches ? "clover" : options.type;
   package.config.clover = choose_switches(options, model);
   package.config.weights = options.weights;
-  package.config.verifier = describe_target(model, model_fingerprint(model, tensors));
+  package.config.verifier = describe_target(model, model_fingerprint(model, tensors, target));
   package.config.training = {{"seed", options.seed}, {"tokens", 0}};
   package.d2t = choose_tokens(options, model.vocab);
   package.config.draft_vocab = static_cast<int64_t>(package.d2t.size());

@@ -98,9 +98,10 @@ std::vector<SpeculatorFactory> open_package(const std::string& path, const Check
                                             const std::shared_ptr<const Model>& target) {
   const PackageConfig config = read_package_config(path);
   const ModelTensors tensors = map_tensors(checkpoint, target->config());
-  check_verifier(config.verifier,
-                 describe_target(target->config(), model_fingerprint(target->config(), tensors)),
-                 path);
+  check_verifier(
+      config.verifier,
+      describe_target(target->config(), model_fingerprint(target->config(), tensors, checkpoint)),
+      path);
   const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
   const PackageFiles checked(*files, config, target->config());
   const PackageReader reader(checked, config, {*target, tensors});
@@ -137,8 +138,8 @@ Package read_package(const std::string& path, const Checkpoint& checkpoint) {
   Package package;
   package.config = read_package_config(path);
   const ModelTensors tensors = map_tensors(checkpoint, model);
-  check_verifier(package.config.verifier, describe_target(model, model_fingerprint(model, tensors)),
-                 path);
+  check_verifier(package.config.verifier,
+                 describe_target(model, model_fingerprint(model, tensors, checkpoint)), path);
   const std::unique_ptr<Checkpoint> files = open_checkpoint(path);
   const PackageFiles checked(*files, package.config, model);
   if (package.config.ngram_table) {
