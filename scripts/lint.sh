@@ -43,7 +43,7 @@ check_format() {
 
 check_scripts() {
   local script
-  for script in scripts/*.sh bench/*/*.sh .ci/run; do
+  for script in scripts/*.sh bench/*.sh bench/*/*.sh .ci/run; do
     [ ! -f "$script" ] || bash -n "$script"
   done
   find scripts bench tools tests -name '*.py' -print0 | xargs -0 -r python3 -c '

@@ -9,7 +9,7 @@ usage() {
 usage: scripts/reproduce.sh [quick|full] [OUT [FOLDER...]]
   quick   every table and plot in small: few questions, short answers (within 15 minutes on two
           cores; default); no peers, nothing is trained
-  full    ten questions a category, batches of 1 to 48, 5 repeats, llama.cpp, and short trainings
+  full    ten questions a category, batches of 1 to 48, 5 repeats, other engines, short trainings
           of every kind of speculator if the program has libtorch (scripts/setup.sh torch) (hours)
   FOLDER  speculator packages, or runs of `clover train`, to be judged as well; a run's best package
           is, and its log becomes a curve
@@ -150,7 +150,7 @@ for package in "${packages[@]}"; do
   done
 done
 
-# A comparison with other programs, or of a server under load, with a page of its own beside its JSON.
+# A comparison with other programs, or the server under load.
 compare() {  # NAME SCRIPT ARGUMENT...
   local name=$1 script=$2
   shift 2

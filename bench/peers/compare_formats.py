@@ -14,6 +14,8 @@ import pathlib
 import subprocess
 import sys
 
+from record import cell
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # llama_ftype numbers of llama.h
@@ -51,10 +53,6 @@ def measure(arguments, name, model):
     return [json.loads(path.read_text()) for path in (kernels, speed, logits)]
 
 
-def cell(value, digits=2):
-    return f"{value['median']:.{digits}f} [{value['min']:.{digits}f}–{value['max']:.{digits}f}]"
-
-
 def write_table(path, results):
     first = next(iter(results.values()))[1]
     machine = first["machine"]
@@ -67,7 +65,7 @@ def write_table(path, results):
              "| file | decode, one sequence | decode, eight sequences | prompt of 512 |",
              "|---|---|---|---|"]
     for name, (_, speed, _) in results.items():
-        ratios = [f"{cell(speed['ratio'][key])}x, {speed['tokens_per_second']['clover'][key]['median']:.0f} tok/s"
+        ratios = [f"{cell(speed['ratio'][key], 2)}x, {speed['tokens_per_second']['clover'][key]['median']:.0f} tok/s"
                   for key in ("decode 1", "decode 8", "prompt")]
         lines.append(f"| {name} | " + " | ".join(ratios) + " |")
     lines += ["", "## A step of Clover", "",
@@ -76,7 +74,7 @@ def write_table(path, results):
               "|---|---|---|" + "---|" * len(ROWS)]
     for name, (kernels, _, _) in results.items():
         step = {row["rows"]: row for row in kernels["cost"] if row["type"] == "step"}
-        lines.append(f"| {name} | {cell(step[1]['ms'])} | {100 * step[1]['share_of_read_peak']:.0f} % | " +
+        lines.append(f"| {name} | {cell(step[1]['ms'], 2)} | {100 * step[1]['share_of_read_peak']:.0f} % | " +
                      " | ".join(f"{step[rows]['ratio_to_one_row']:.2f}" for rows in ROWS) + " |")
     lines += ["", "## Agreement with llama.cpp's logits", "",
               "| file | positions | same most likely token | mean KL, nats | largest KL |",

@@ -10,12 +10,8 @@ llama.cpp runs at whichever of the thread counts tried is its fastest, for each 
 Writes llama_cpp.json and llama_cpp.md into `--out`.
 """
 
-import argparse
-import datetime
 import json
-import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,31 +20,21 @@ import tempfile
 import llama_cpp
 
 from llama_peer import LlamaPeer
-from record import comparison, cpu_name, git_commit, sha256, spread
+from record import ROOT, cell, comparison, comparison_parser, origin, spread
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEASURES = ("decode 1", "decode 8", "prompt")
 CHAT = ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
         "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n")
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=pathlib.Path,
-                        default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
-    parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
+    parser = comparison_parser(__doc__, 5)
     parser.add_argument("--questions", type=pathlib.Path,
                         default=pathlib.Path(__file__).with_name("prompts.jsonl"))
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--prompt-tokens", type=int, default=512)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
-                        help="Clover's threads, and the most that llama.cpp is tried with")
     parser.add_argument("--only", choices=("clover", "llama"))
     parser.add_argument("--readme", action="store_true",
                         help="also put the table into the README, between its markers")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     if arguments.repeats < 1 or arguments.tokens < 2 or arguments.threads < 1:
         parser.error("--repeats and --threads are at least 1, --tokens at least 2")
@@ -166,10 +152,7 @@ def measure(arguments):
 def report(arguments, sides, llama):
     """The result file's content."""
     result = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"cpu": cpu_name(), "cores": arguments.threads, "system": platform.platform()},
-        "commit": git_commit(),
-        "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
+        **origin(arguments),
         "settings": {"repeats": arguments.repeats, "tokens": arguments.tokens,
                      "prompt_tokens": arguments.prompt_tokens,
                      "questions": arguments.questions.name},
@@ -210,8 +193,7 @@ def markdown(result):
         "|---" * (1 + len(sides) + ("ratio" in result)) + "|",
     ]
     for name in MEASURES:
-        cells = [f"{v['median']:.0f} [{v['min']:.0f}–{v['max']:.0f}]"
-                 for v in (result["tokens_per_second"][side][name] for side in sides)]
+        cells = [cell(result["tokens_per_second"][side][name]) for side in sides]
         if "ratio" in result:
             ratio = result["ratio"][name]
             cells.append(f"{ratio['median']:.2f}x [{ratio['min']:.2f}–{ratio['max']:.2f}]")

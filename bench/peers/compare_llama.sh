@@ -16,9 +16,7 @@ fi
 case " $* " in
   *" --help "* | *" -h "*) ;;
   *)
-    "$root/scripts/setup.sh" build model
-    cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING >/dev/null
-    cmake --build "$root/build" --target "${targets[@]}" >/dev/null
+    "$root/bench/build.sh" "${targets[@]}"
     ;;
 esac
 peer=$root/.cache/peers/llama.cpp

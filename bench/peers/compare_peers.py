@@ -8,39 +8,27 @@ same for all; one request at a time, measured where it was asked. Writes peers.j
 `--out`.
 """
 
-import argparse
-import datetime
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
-from record import ROOT, comparison, cpu_name, git_commit, sha256, spread
-from servers import PEERS, CloverServer, Engine, LlamaServer
+from record import ROOT, cell, comparison, comparison_parser, origin, spread
+from servers import PEERS, CloverServer, Engine, LlamaServer, post
 
 HERE = pathlib.Path(__file__).resolve().parent
 SYSTEM = "You are a helpful assistant."
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=pathlib.Path,
-                        default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
-    parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
+    parser = comparison_parser(__doc__, 3)
     parser.add_argument("--questions", type=pathlib.Path, default=ROOT / "bench/questions",
                         help="a file of questions or a folder of them; first turns are asked")
     parser.add_argument("--per-category", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--only", nargs="+", choices=list(ENGINES), default=list(ENGINES))
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     if min(arguments.per_category, arguments.repeats, arguments.threads) < 1:
         parser.error("--per-category, --repeats and --threads are at least 1")
@@ -50,12 +38,6 @@ def parse_arguments():
         if not path.exists():
             parser.error(f"{path} does not exist")
     return arguments
-
-
-def post(url, body):
-    request = urllib.request.Request(url, json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
-    return urllib.request.urlopen(request, timeout=600)
 
 
 class Asked:
@@ -239,11 +221,6 @@ def comparisons(runs, categories, engines, settings):
     return everything
 
 
-def cell(value, digits=0):
-    return (f"{value['median']:.{digits}f} [{value['min']:.{digits}f}–{value['max']:.{digits}f}]"
-            if value else "")
-
-
 def markdown(result):
     settings = result["settings"]
     lines = [
@@ -286,10 +263,7 @@ def main():
                 "questions": len(categories)}
     engines = {name: summary(runs, memory, name) for name in runs}
     result = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"cpu": cpu_name(), "cores": arguments.threads},
-        "commit": git_commit(),
-        "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
+        **origin(arguments),
         "versions": versions(),
         "settings": settings,
         "engines": engines,

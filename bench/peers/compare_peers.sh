@@ -8,9 +8,7 @@ case " $* " in
   *" --help "* | *" -h "*) ;;
   *)
     "$root/bench/peers/install.sh" llama.cpp openvino
-    "$root/scripts/setup.sh" build model
-    cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING >/dev/null
-    cmake --build "$root/build" --target clover >/dev/null
+    "$root/bench/build.sh" clover
     ;;
 esac
 exec python3 "$root/bench/peers/compare_peers.py" "$@"

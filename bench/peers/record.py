@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison's record holds besides its figures: machine, commit, files, spreads."""
+"""What the comparisons share: their options, and what a record holds besides its figures."""
 
+import argparse
+import datetime
 import hashlib
+import os
 import pathlib
 import platform
 import statistics
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def comparison_parser(description, repeats):
+    """The options of every comparison; `repeats` is the default of --repeats."""
+    parser = argparse.ArgumentParser(description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=pathlib.Path,
+                        default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
+    parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
+    parser.add_argument("--repeats", type=int, default=repeats)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="Clover's threads, and the most that a peer gets")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
+    return parser
 
 
 def spread(runs):
@@ -33,6 +51,22 @@ def cpu_name():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.processor()
+
+
+def origin(arguments):
+    """Date, machine, commit and model of a record."""
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "machine": {"cpu": cpu_name(), "cores": arguments.threads, "system": platform.platform()},
+        "commit": git_commit(),
+        "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
+    }
+
+
+def cell(value, digits=0):
+    """A spread for a table, "" for None."""
+    return (f"{value['median']:.{digits}f} [{value['min']:.{digits}f}–{value['max']:.{digits}f}]"
+            if value else "")
 
 
 def comparison(title, unit, sides, **more):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines in processes of their own, for comparisons that run several of them at once."""
 
+import json
 import pathlib
 import socket
 import subprocess
@@ -11,6 +12,12 @@ from record import ROOT
 
 PEERS = ROOT / ".cache/peers"
 LLAMA = PEERS / "llama.cpp"
+
+
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    return urllib.request.urlopen(request, timeout=600)
 
 
 class Engine:

@@ -10,17 +10,14 @@ project, categories in turns, short and long prompts apart; greedy, prefix cache
 serving.json, which `clover report` makes a page of, into `--out`.
 """
 
-import argparse
-import datetime
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
-from record import ROOT, comparison, cpu_name, git_commit, sha256, spread  # noqa: E402
+from record import ROOT, comparison, comparison_parser, origin, spread  # noqa: E402
 from servers import LLAMA, CloverServer, LlamaServer  # noqa: E402
 import stall  # noqa: E402
 
@@ -39,18 +36,10 @@ SIDES = {"off": "Clover, plain", "auto": "Clover", "server": "llama.cpp"}
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=pathlib.Path,
-                        default=ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf")
-    parser.add_argument("--clover", type=pathlib.Path, default=ROOT / "build/clover")
+    parser = comparison_parser(__doc__, 3)
     parser.add_argument("--clients", type=int, nargs="*", default=(1, 4, 8, 16, 32, 64))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--share", type=float, default=1.0, help="of the requests (short tries)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     if min([arguments.repeats, arguments.tokens, *arguments.clients]) < 1:
         parser.error("--repeats, --tokens and --clients are at least 1")
@@ -185,10 +174,7 @@ def main():
     if "peer" in arguments.parts:
         comparisons += measure_peer(arguments, load)
     result = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"cpu": cpu_name(), "cores": arguments.threads},
-        "commit": git_commit(),
-        "model": {"name": arguments.model.name, "sha256": sha256(arguments.model)},
+        **origin(arguments),
         "llama_cpp": (LLAMA / "version").read_text().strip() if "peer" in arguments.parts else None,
         "settings": {"repeats": arguments.repeats, "tokens": arguments.tokens},
         "comparisons": comparisons,

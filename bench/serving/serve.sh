@@ -10,9 +10,7 @@ case " $* " in
     if [[ " $* " != *" --parts "* || " $* " == *" peer "* ]]; then
       "$root/bench/peers/install.sh" llama.cpp
     fi
-    "$root/scripts/setup.sh" build model
-    cmake --preset release -S "$root" -DCMAKE_MESSAGE_LOG_LEVEL=WARNING >/dev/null
-    cmake --build "$root/build" --target clover >/dev/null
+    "$root/bench/build.sh" clover
     ;;
 esac
 exec python3 "$root/bench/serving/load.py" "$@"

@@ -7,9 +7,9 @@ import sys
 import threading
 import time
 import urllib.parse
-import urllib.request
 
 from record import comparison, spread
+from servers import post
 
 WORDS = "river stone cloud house bread light music paper garden winter".split()
 
@@ -17,9 +17,7 @@ WORDS = "river stone cloud house bread light music paper garden winter".split()
 def long_prompt(url, number, tokens=4000):
     """Text of about so many tokens that no other prompt begins like."""
     text = " ".join(f"{number} {WORDS[(i * 7 + number) % 10]} {i % 97}" for i in range(tokens))
-    body = json.dumps({"prompt": text}).encode()
-    ask = urllib.request.Request(f"{url}/tokenize", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(ask) as answer:
+    with post(url + "/tokenize", {"prompt": text}) as answer:
         ids = json.load(answer)["tokens"]
     return ids[:tokens]
 
@@ -65,11 +63,8 @@ def measure(url, streams, speculation, number):
     time.sleep(1.0)
     quiet = time.perf_counter()
     body = {"prompt": long_prompt(url, number), "max_tokens": 1, "stream": False}
-    ask = urllib.request.Request(
-        f"{url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
     arrives = time.perf_counter()
-    with urllib.request.urlopen(ask) as answer:
+    with post(url + "/v1/completions", body) as answer:
         usage = json.load(answer)["usage"]
     read = time.perf_counter()
     time.sleep(0.1)

@@ -6,19 +6,6 @@
 namespace clover {
 namespace {
 
-// "faster" means more of what is good, also where that is less.
-std::string verdict(const Comparison& comparison, const ResultSpread& ratio) {
-  if (!comparison.less_is_better) return verdict_text(ratio);
-  switch (verdict_of(ratio)) {
-    case SpreadVerdict::kAbove:
-      return "slower";
-    case SpreadVerdict::kBelow:
-      return "faster";
-    default:
-      return verdict_text(ratio);
-  }
-}
-
 void add_comparison(ReportPage& page, const Comparison& comparison, const std::string& date) {
   page.heading(3, markdown_text(comparison.title));
   std::string note = markdown_text(comparison.note);
@@ -41,7 +28,7 @@ void add_comparison(ReportPage& page, const Comparison& comparison, const std::s
     }
     if (comparison.ratio.empty()) continue;
     line.push_back(ratio_text(group.ratio));
-    line.push_back(verdict(comparison, group.ratio));
+    line.push_back(verdict_text(group.ratio, comparison.less_is_better));
   }
   page.plot("comparison", plot.title, plot_svg(plot));
   page.table(head, lines);

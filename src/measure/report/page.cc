@@ -46,12 +46,12 @@ SpreadVerdict verdict_of(const ResultSpread& ratio) {
   return ratio.high < 1 ? SpreadVerdict::kBelow : SpreadVerdict::kNoise;
 }
 
-std::string verdict_text(const ResultSpread& ratio) {
+std::string verdict_text(const ResultSpread& ratio, bool less_is_better) {
   switch (verdict_of(ratio)) {
     case SpreadVerdict::kAbove:
-      return "faster";
+      return less_is_better ? "slower" : "faster";
     case SpreadVerdict::kBelow:
-      return "slower";
+      return less_is_better ? "faster" : "slower";
     case SpreadVerdict::kNoise:
       return "inside the noise";
     case SpreadVerdict::kUnknown:

@@ -46,7 +46,8 @@ std::string spread_text(const ResultSpread& spread);
 enum class SpreadVerdict { kAbove, kBelow, kNoise, kUnknown };
 SpreadVerdict verdict_of(const ResultSpread& ratio);
 // "faster", "slower", "inside the noise", "one run, spread unknown" or "not measured".
-std::string verdict_text(const ResultSpread& ratio);
+// `less_is_better`: of times and sizes, where a ratio below 1 is the faster one.
+std::string verdict_text(const ResultSpread& ratio, bool less_is_better = false);
 // The ratio for a table: "≈" before one that is inside the noise.
 std::string ratio_text(const ResultSpread& ratio);
 

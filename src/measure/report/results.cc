@@ -197,7 +197,7 @@ Comparison read_comparison(const ResultField& field) {
 }
 
 ComparisonResult read_comparisons(const ResultField& file) {
-  ComparisonResult out{file.file(), text_or(file, "date", ""), {}};
+  ComparisonResult out{text_or(file, "date", ""), {}};
   for (const ResultField& field : file["comparisons"].list())
     out.comparisons.push_back(read_comparison(field));
   if (out.comparisons.empty())

@@ -151,7 +151,6 @@ struct Comparison {
 };
 
 struct ComparisonResult {
-  std::string file;
   std::string date;
   std::vector<Comparison> comparisons;
 };
