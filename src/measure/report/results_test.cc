@@ -25,8 +25,17 @@ std::string fixture(const std::string& name) {
 
 Json load(const std::string& name) { return parse_json(read_file(fixture(name), 1 << 20), name); }
 
+// A folder of the running test's own: tests run side by side.
+std::string own_folder() {
+  const std::filesystem::path folder =
+      testing::TempDir() +
+      ("results_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  std::filesystem::create_directories(folder);
+  return folder.string() + "/";
+}
+
 std::string write(const std::string& text) {
-  const std::string path = testing::TempDir() + "result.json";
+  const std::string path = own_folder() + "result.json";
   std::ofstream(path) << text;
   return path;
 }
@@ -211,7 +220,7 @@ TEST(Results, PackagesGoByTheirShortNames) {
 }
 
 std::string run_folder(const std::string& log) {
-  const std::filesystem::path folder = testing::TempDir() + "a_run";
+  const std::filesystem::path folder = own_folder() + "a_run";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "log.jsonl") << log;
   return folder.string();
@@ -260,7 +269,7 @@ TEST(Results, FoldersAndFiles) {
   const std::string folder = std::string(CLOVER_SOURCE_DIR) + "/tests/data/report";
   EXPECT_EQ(read_results({folder}).size(), 4u);
   EXPECT_EQ(read_results({fixture("eval"), fixture("decode")}).size(), 2u);
-  const std::filesystem::path empty = testing::TempDir() + "no_results";
+  const std::filesystem::path empty = own_folder() + "no_results";
   std::filesystem::create_directories(empty);
   EXPECT_THROW(read_results({empty.string()}), Error);
 }
