@@ -18,6 +18,7 @@
 #include "model/fingerprint.h"
 #include "speculation/speculators/clover.h"
 #include "speculation/speculators/eagle.h"
+#include "speculation/speculators/int8_matrix.h"
 #include "speculation/speculators/ngram_tensors.h"
 #include "speculation/speculators/package_reader.h"
 #include "speculation/speculators/table_speculator.h"
@@ -78,6 +79,46 @@ void put_in_place(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) != 0)
     fail(ErrorCode::kIo, "cannot put {} in place: {}", to.string(), std::strerror(errno));
 }
+
+// The tensors of a package as its file has them.
+class StoredTensors {
+ public:
+  // `weights` is what matrices run as. Error(kInvalidArgument) naming a tensor with values that are
+  // not finite, where it is stored in 8 bits.
+  void add(const PackageTensor& tensor, DType weights) {
+    const bool runs_wide = weights == DType::kF32 || weights == DType::kBF16;
+    if (!runs_wide && fits_int8(tensor.shape)) {
+      Int8Matrix matrix = narrow(tensor);
+      put({tensor.name, DType::kI8, tensor.shape, {}}, std::move(matrix.integers));
+      put({scales_name(tensor.name), DType::kF16, scales_shape(tensor.shape), {}},
+          std::move(matrix.scales));
+      return;
+    }
+    const bool vector = tensor.shape.size() == 1;
+    const DType type = vector || weights == DType::kF32 ? DType::kF32 : DType::kBF16;
+    put({tensor.name, type, tensor.shape, {}},
+        quantise(type, tensor.values.data(), static_cast<int64_t>(tensor.values.size())));
+  }
+  // They look into this object.
+  const std::vector<TensorInfo>& infos() const { return infos_; }
+
+ private:
+  static Int8Matrix narrow(const PackageTensor& tensor) {
+    try {
+      return to_int8(tensor.values);
+    } catch (const Error& error) {
+      fail(error.code(), "tensor {}: {}", tensor.name, error.what());
+    }
+  }
+  void put(TensorInfo info, std::vector<std::byte> bytes) {
+    bytes_.push_back(std::move(bytes));
+    info.data = bytes_.back();
+    infos_.push_back(std::move(info));
+  }
+
+  std::vector<std::vector<std::byte>> bytes_;
+  std::vector<TensorInfo> infos_;
+};
 
 }  // namespace
 
@@ -160,15 +201,9 @@ Package read_package(const std::string& path, const Checkpoint& checkpoint) {
 void write_package(const std::string& path, const Package& package) {
   fs::path target(path);
   if (!target.has_filename()) target = target.parent_path();  // "name/"
-  std::vector<TensorInfo> infos;
-  std::vector<std::vector<std::byte>> bytes;
-  const bool wide = package.config.weights == DType::kF32;
-  for (const PackageTensor& tensor : package.tensors) {
-    const DType type = wide || tensor.shape.size() == 1 ? DType::kF32 : DType::kBF16;
-    bytes.push_back(
-        quantise(type, tensor.values.data(), static_cast<int64_t>(tensor.values.size())));
-    infos.push_back({tensor.name, type, tensor.shape, bytes.back()});
-  }
+  StoredTensors stored;
+  for (const PackageTensor& tensor : package.tensors) stored.add(tensor, package.config.weights);
+  std::vector<TensorInfo> infos = stored.infos();
   if (!package.d2t.empty())
     infos.push_back({"d2t",
                      DType::kI32,

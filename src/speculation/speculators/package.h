@@ -50,8 +50,8 @@ Package read_package(const std::string& path, const Checkpoint& checkpoint);
 
 // Writes a package folder that appears under its name only when it is complete and on the disk. A
 // package that is there already is replaced in one step; anything else there is
-// Error(kInvalidArgument). Matrices are stored as BF16, or F32 where the configuration runs them
-// so; vectors as F32.
+// Error(kInvalidArgument). Matrices are stored as BF16 or F32 where the configuration runs them so,
+// and otherwise in 8 bits (int8_matrix.h); vectors as F32.
 void write_package(const std::string& path, const Package& package);
 
 }  // namespace clover

@@ -13,6 +13,7 @@
 #include "checkpoint/digest.h"
 #include "checkpoint/names.h"
 #include "model/weights.h"
+#include "speculation/speculators/int8_matrix.h"
 #include "speculation/speculators/ngram_tensors.h"
 #include "tensor/quant.h"
 #include "tensor/quantise.h"
@@ -33,8 +34,8 @@ void check_shape(const TensorInfo& tensor, const std::vector<int64_t>& shape,
        quote_name(tensor.name), fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
 }
 
-void check_float(const TensorInfo& tensor, const std::string& path) {
-  if (is_float(tensor.type)) return;
+void check_type(const TensorInfo& tensor, bool fits, const std::string& path) {
+  if (fits) return;
   fail(ErrorCode::kCorrupt, "{}: tensor {} has type {}, which cannot hold weights", path,
        quote_name(tensor.name), dtype_name(tensor.type));
 }
@@ -63,31 +64,47 @@ PackageFiles::PackageFiles(const Checkpoint& files, const PackageConfig& config,
   const std::vector<TensorLayout> layout =
       config.has_head() ? package_layout(config, target) : std::vector<TensorLayout>();
   for (const TensorLayout& expected : layout) {
-    const TensorInfo& tensor = files.at(expected.name);
-    check_shape(tensor, expected.shape, path());
-    check_float(tensor, path());
+    check_weights(files.at(expected.name), expected.shape);
   }
+  if (config.has_head() && has_own_head())
+    check_weights(at(kOwnHead), {config.draft_vocab, target.hidden});
   for (const TensorInfo& tensor : files.tensors()) {
-    if (config.has_head() && (tensor.name == kDraftIds || tensor.name == kOwnHead)) continue;
+    if (config.has_head() && tensor.name == kDraftIds) continue;
     if (config.ngram_table && is_ngram_tensor(tensor.name)) continue;
+    const auto is_of = [&](std::string_view matrix) {
+      return tensor.name == matrix ||
+             (tensor.name == scales_name(matrix) && files.at(matrix).type == DType::kI8);
+    };
+    if (config.has_head() && has_own_head() && is_of(kOwnHead)) continue;
     if (std::none_of(layout.begin(), layout.end(),
-                     [&](const TensorLayout& t) { return t.name == tensor.name; }))
+                     [&](const TensorLayout& t) { return is_of(t.name); }))
       fail(ErrorCode::kCorrupt, "{}: tensor {} has no place in a speculator of this configuration",
            path(), quote_name(tensor.name));
   }
-  if (config.has_head() && has_own_head()) {
-    const TensorInfo& own = at(kOwnHead);
-    check_shape(own, {config.draft_vocab, target.hidden}, path());
-    check_float(own, path());
-  }
+}
+
+void PackageFiles::check_weights(const TensorInfo& tensor,
+                                 const std::vector<int64_t>& shape) const {
+  check_shape(tensor, shape, path());
+  const bool whole = tensor.type == DType::kI8 && fits_int8(shape);
+  check_type(tensor, whole || is_float(tensor.type), path());
+  if (!whole) return;
+  const TensorInfo& scales = at(scales_name(tensor.name));
+  check_shape(scales, scales_shape(shape), path());
+  check_type(scales, scales.type == DType::kF16, path());
 }
 
 std::vector<float> PackageFiles::values(std::string_view name) const {
   const TensorInfo& tensor = at(name);
-  int64_t count = 1;
-  for (const int64_t extent : tensor.shape) count *= extent;
-  std::vector<float> out(static_cast<size_t>(count));
-  dequantise(tensor.type, tensor.data.data(), count, out.data());
+  std::vector<float> out;
+  if (tensor.type == DType::kI8) {
+    out = from_int8(tensor, at(scales_name(name)));
+  } else {
+    int64_t count = 1;
+    for (const int64_t extent : tensor.shape) count *= extent;
+    out.resize(static_cast<size_t>(count));
+    dequantise(tensor.type, tensor.data.data(), count, out.data());
+  }
   for (const float x : out) {
     if (!std::isfinite(x))
       fail(ErrorCode::kCorrupt, "{}: tensor {} holds a value that is not finite", path(),

@@ -39,6 +39,9 @@ class PackageFiles {
   static constexpr std::string_view kOwnHead = "lm_head.weight";
 
  private:
+  // One that holds weights: its shape, its type, and what belongs to it.
+  void check_weights(const TensorInfo& tensor, const std::vector<int64_t>& shape) const;
+
   const Checkpoint& files_;
   const PackageConfig& config_;
   int64_t vocab_;

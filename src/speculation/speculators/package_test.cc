@@ -139,12 +139,16 @@ TEST(Package, RefusesTensorsThatAreMissingSuperfluousOrMisshapen) {
 TEST(Package, RefusesValuesThatAreNotFinite) {
   for (const std::string type : {"clover2", "eagle"}) {
     for (size_t i = 0; i < tiny_package(type).tensors.size(); i += 3) {
-      Package package = tiny_package(type);
-      package.tensors[i].values.back() =
-          i % 2 ? std::numeric_limits<float>::infinity() : std::nanf("");
-      const std::string text = refusal(package);
-      EXPECT_TRUE(says(text, package.tensors[i].name));
-      EXPECT_TRUE(says(text, "not finite"));
+      for (const DType weights : {DType::kF32, DType::kQ8_0}) {
+        // In 8 bits they are refused when the package is written.
+        Package package = tiny_package(type);
+        package.config.weights = weights;
+        package.tensors[i].values.back() =
+            i % 2 ? std::numeric_limits<float>::infinity() : std::nanf("");
+        const std::string text = refusal(package);
+        EXPECT_TRUE(says(text, package.tensors[i].name));
+        EXPECT_TRUE(says(text, "not finite") || says(text, "cannot be quantised"));
+      }
     }
   }
 }
@@ -306,6 +310,56 @@ TEST(Package, BrokenFoldersAreErrors) {
   write_file(folder / "p/config.json", "{\"speculators_model_type\":");
   EXPECT_FALSE(is_package(folder / "p"));
   EXPECT_TRUE(says(error_of([&] { read_package_config(folder / "p"); }), "config.json"));
+}
+
+// Writes tensors under a package's configuration, which must match in everything but them.
+std::string refusal_of_tensors(const Folder& folder, const std::vector<TensorInfo>& tensors) {
+  write_safetensors(folder / "p/model.safetensors", tensors, {});
+  return error_of([&] { open_package(folder / "p", *tiny().checkpoint, tiny().model); });
+}
+
+// 8 bits on the disk: less than BF16's, the same once more, and checked like any other tensor.
+TEST(Package, MatricesThatRunInBlocksAreStoredInEightBits) {
+  const Folder folder;
+  Package wide = tiny_package();
+  wide.config.weights = DType::kBF16;
+  write_package(folder / "wide", wide);
+  write_package(folder / "p", tiny_package());
+  const auto size = [&](const char* file) { return read_file(folder / file, 1 << 24).size(); };
+  EXPECT_LT(size("p/model.safetensors"), size("wide/model.safetensors") * 6 / 10);
+  write_package(folder / "again", read_package(folder / "p", *tiny().checkpoint));
+  EXPECT_EQ(read_file(folder / "p/model.safetensors", 1 << 24),
+            read_file(folder / "again/model.safetensors", 1 << 24));
+
+  const std::unique_ptr<Checkpoint> files = open_checkpoint(folder / "again");
+  const std::vector<TensorInfo> good(files->tensors().begin(), files->tensors().end());
+  const std::string name = "block.0.down.weight.scales";
+  const auto change = [&](const auto& what) {
+    std::vector<TensorInfo> tensors = good;
+    for (TensorInfo& info : tensors)
+      if (info.name == name) what(info);
+    std::erase_if(tensors, [](const TensorInfo& info) { return info.name.empty(); });
+    return refusal_of_tensors(folder, tensors);
+  };
+  EXPECT_EQ(change([](TensorInfo&) {}), "");
+  EXPECT_TRUE(says(change([](TensorInfo& info) { info.name.clear(); }), name));
+  EXPECT_TRUE(says(change([](TensorInfo& info) { info.type = DType::kBF16; }), "type BF16"));
+  EXPECT_TRUE(
+      says(change([](TensorInfo& info) { std::swap(info.shape[0], info.shape[1]); }), "has shape"));
+  // A scale that is no number.
+  std::vector<std::byte> bytes;
+  const std::string bad = change([&](TensorInfo& info) {
+    bytes.assign(info.data.begin(), info.data.end());
+    bytes[1] = std::byte{0x7c};
+    info.data = bytes;
+  });
+  EXPECT_TRUE(says(bad, "not finite"));
+  // Scales without integers of eight bits have no place.
+  const std::unique_ptr<Checkpoint> wide_files = open_checkpoint(folder / "wide");
+  std::vector<TensorInfo> superfluous(wide_files->tensors().begin(), wide_files->tensors().end());
+  for (const TensorInfo& info : good)
+    if (info.name == name) superfluous.push_back(info);
+  EXPECT_TRUE(says(refusal_of_tensors(folder, superfluous), name));
 }
 
 // A table of two tokens: after 1 comes 2.
