@@ -24,8 +24,9 @@ struct TrainVerb {
   TrainOptions train;
   std::string preset = "ours";
   std::string weights = "q8_0";
-  std::string compute = "f32";
+  std::string compute = "auto";
   std::string token_loss;
+  std::string optimiser;
   std::string eval_with = "ngram+recycle";
   std::vector<int64_t> eval_trees = {8, 25};
   int64_t eval_tokens = 128;
@@ -67,6 +68,7 @@ Recipe make_recipe(const TrainVerb& verb, const ModelConfig& model) {
   set(recipe.clip_norm, verb.clip_norm);
   set(recipe.clip_value, verb.clip_value);
   set(recipe.warm_up, verb.warm_up);
+  if (!verb.optimiser.empty()) recipe.optimiser = parse_optimiser(verb.optimiser);
   if (!verb.token_loss.empty()) recipe.token_loss = parse_token_loss(verb.token_loss);
   return recipe;
 }
@@ -149,7 +151,8 @@ int train_verb(TrainVerb verb) {
   const Session session = open_session(verb.common);
   verb.train.recipe = make_recipe(verb, session.model->config());
   verb.train.weights = package_weights(verb.weights);
-  verb.train.compute = verb.compute == "bf16" ? DType::kBF16 : DType::kF32;
+  if (verb.compute != "auto")
+    verb.train.compute = verb.compute == "bf16" ? DType::kBF16 : DType::kF32;
   verb.train.threads = verb.common.threads;
   const Judge judge(verb, session, *checkpoint);
   RunDisplay display("training", verb.common.quiet);
@@ -197,6 +200,8 @@ void add_recipe_options(CLI::App& verb, TrainVerb& o) {
   add_number<double>(verb, "--feature-weight", o.feature_weight, "weight of the loss on states", 0);
   add_number<double>(verb, "--decay", o.decay, "weight of a head over that of the head before", 0,
                      1);
+  verb.add_option("--optimiser", o.optimiser, "adamw, or muon for matrices")
+      ->check(CLI::IsMember(optimiser_names()));
   add_number<double>(verb, "--rate", o.rate, "learning rate", 0, 1);
   add_number<double>(verb, "--final-rate", o.final_rate, "share of it that is left at the end", 0,
                      1);
@@ -221,8 +226,9 @@ void add_run_options(CLI::App& verb, TrainVerb& o) {
                      "share of the prompts kept from training (default 0.01)", 0, 0.9);
   verb.add_flag("--cache-features", t.cache_features,
                 "keep the model's hidden states on the disk for later epochs");
-  verb.add_option("--compute", o.compute, "products in f32 (default) or bf16")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+  verb.add_option("--compute", o.compute,
+                  "products in f32 or bf16, or auto (default): in whichever is faster here")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   add_number<uint64_t>(verb, "--seed", t.seed, "seed of the weights and the order (default 0)");
   add_number<int64_t>(verb, "--log-every", t.log_every,
                       "steps between lines of the log (default 10)", 1);

@@ -27,7 +27,7 @@ void BatchSource::open(const std::vector<int64_t>& shards) {
   data_.emplace(dataset_, options_.batches);
 }
 
-void BatchSource::reopen() { open({}); }
+void BatchSource::reopen(const std::vector<int64_t>& shards) { open(shards); }
 
 uint64_t BatchSource::cache_bytes() const {
   return FeatureCache::bytes(std::ssize(data_->training()) + std::ssize(data_->held_out()),
@@ -58,23 +58,29 @@ std::string BatchSource::describe() const {
   return text;
 }
 
-TextRows BatchSource::load(const TextBatch& texts) {
-  const auto begin = Clock::now();
+TextRows BatchSource::labels(const TextBatch& texts) const {
   TextRows rows;
-  std::vector<std::vector<TokenId>> all;
   for (const uint32_t i : texts) {
-    DistilledSample sample = data_->sample(i);
+    const DistilledSample sample = data_->sample(i);
     rows.lengths.push_back(std::ssize(sample.ids));
     rows.tokens.insert(rows.tokens.end(), sample.ids.begin(), sample.ids.end());
     rows.loss.insert(rows.loss.end(), sample.mask.begin(), sample.mask.end());
-    all.push_back(std::move(sample.ids));
   }
+  return rows;
+}
+
+TextRows BatchSource::load(const TextBatch& texts) {
+  const auto begin = Clock::now();
+  TextRows rows = labels(texts);
   const auto hidden = static_cast<size_t>(features_.hidden());
   rows.features.resize(rows.tokens.size() * hidden);
   std::vector<std::vector<TokenId>> missing;
   std::vector<float*> places;
   float* out = rows.features.data();
-  for (std::vector<TokenId>& text : all) {
+  auto token = rows.tokens.begin();
+  for (const int64_t length : rows.lengths) {
+    std::vector<TokenId> text(token, token + length);
+    token += length;
     const size_t size = text.size() * hidden;
     if (!cache_ || !cache_->read(text, out)) {
       places.push_back(out);

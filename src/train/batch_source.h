@@ -40,12 +40,14 @@ class BatchSource {
   const TrainingData& data() const { return *data_; }
   // Shards of every folder that are in use.
   std::vector<int64_t> shards() const { return dataset_->shards(); }
-  // Takes in the shards that were finished since.
-  void reopen();
+  // Takes in the shards that were finished since, or those of every folder that are named.
+  void reopen(const std::vector<int64_t>& shards = {});
   // A line for people: how much there is, and what the features will take.
   std::string describe() const;
 
   TextRows load(const TextBatch& texts);
+  // Only what a batch asks for, without the target's features.
+  TextRows labels(const TextBatch& texts) const;
   // Spent in load().
   double feature_seconds() const { return feature_seconds_; }
 

@@ -13,6 +13,8 @@ namespace {
 
 // Of a trapezoid, the share of the training over which the rate falls.
 constexpr double kFall = 0.2;
+// In the order of OptimiserKind.
+constexpr const char* kOptimisers[] = {"adamw", "muon"};
 // In the order of TokenLoss.
 constexpr const char* kTokenLosses[] = {"text", "target", "overlap", "log-overlap"};
 
@@ -31,11 +33,12 @@ Recipe ours() {
   config.projector = ProjectorKind::kFc;
   config.shared_heads = true;
   config.input_norm = true;
-  config.heads = 5;
+  config.heads = 4;
   recipe.switches = config;
   recipe.noise = 0.0f;
   recipe.fresh_layers = true;
   recipe.feature_weight = 1.0;
+  recipe.optimiser = OptimiserKind::kMuon;
   recipe.rate = 2e-3;
   recipe.final_rate = 0.02;
   recipe.schedule = RateSchedule::kTrapezoid;
@@ -126,6 +129,16 @@ TokenLoss parse_token_loss(std::string_view name) {
        "the token loss '{}' is none of text, target, overlap, log-overlap", name);
 }
 
+std::vector<std::string> optimiser_names() {
+  return {std::begin(kOptimisers), std::end(kOptimisers)};
+}
+
+OptimiserKind parse_optimiser(std::string_view name) {
+  for (size_t i = 0; i < std::size(kOptimisers); ++i)
+    if (name == kOptimisers[i]) return static_cast<OptimiserKind>(i);
+  fail(ErrorCode::kInvalidArgument, "the optimiser '{}' is none of adamw, muon", name);
+}
+
 void validate(const Recipe& r) {
   const auto check = [](const char* name, double value, double low, double high) {
     if (!(value >= low && value <= high))
@@ -138,6 +151,7 @@ void validate(const Recipe& r) {
   check("token_weight", r.token_weight, 0, 1e6);
   check("feature_weight", r.feature_weight, 0, 1e6);
   check("warm_up", static_cast<double>(r.warm_up), 0, 1e9);
+  check("momentum", r.momentum, 0, 0.999999);
   check("beta1", r.beta1, 0, 0.999999);
   check("beta2", r.beta2, 0, 0.999999);
   check("epsilon", r.epsilon, 1e-16, 1);
@@ -159,6 +173,8 @@ Json recipe_json(const Recipe& r) {
           {"token_loss", kTokenLosses[static_cast<size_t>(r.token_loss)]},
           {"feature_weight", r.feature_weight},
           {"only_right", r.only_right},
+          {"optimiser", kOptimisers[static_cast<size_t>(r.optimiser)]},
+          {"momentum", r.momentum},
           {"rate", r.rate},
           {"final_rate", r.final_rate},
           {"schedule", schedule_name(r.schedule)},

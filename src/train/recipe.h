@@ -16,6 +16,11 @@ namespace clover {
 // level and, over the last fifth, straight down to it.
 enum class RateSchedule { kCosine, kConstant, kTrapezoid };
 
+// What turns gradients into steps: AdamW (arXiv 1711.05101), or Muon for matrices (momentum brought
+// near an orthogonal matrix, Jordan et al. 2024, scaled to the size of AdamW's steps as in arXiv
+// 2502.16982) and AdamW for vectors.
+enum class OptimiserKind { kAdamW, kMuon };
+
 // What a head's distribution p over the draft vocabulary is judged by: the token of the text, the
 // target's distribution q (cross entropy), or what speculative sampling would reject,
 // 1 - sum(min(p, q)) (total variation), or -log(sum(min(p, q))) (LK).
@@ -39,7 +44,9 @@ struct Recipe {
   TokenLoss token_loss = TokenLoss::kTarget;
   double feature_weight = 0.0;  // SmoothL1 is a mean over the hidden size
   bool only_right = false;      // rows count while all earlier heads' best tokens are right
-  // AdamW.
+  // The optimiser.
+  OptimiserKind optimiser = OptimiserKind::kAdamW;
+  double momentum = 0.95;  // Muon's
   double rate = 1e-3;
   double final_rate = 0.0;  // as a share of `rate`
   RateSchedule schedule = RateSchedule::kCosine;
@@ -63,6 +70,10 @@ std::vector<std::string> recipe_names();
 // "text", "target", "overlap", "log-overlap". Error(kInvalidArgument) for another name.
 TokenLoss parse_token_loss(std::string_view name);
 std::vector<std::string> token_loss_names();
+
+// "adamw", "muon". Error(kInvalidArgument) for another name.
+OptimiserKind parse_optimiser(std::string_view name);
+std::vector<std::string> optimiser_names();
 
 // Error(kInvalidArgument) naming the number that is out of range.
 void validate(const Recipe& recipe);

@@ -69,6 +69,10 @@ TEST(Recipe, numbers_out_of_range_are_named) {
               HasSubstr("'kl'"));
   for (const std::string& name : token_loss_names())
     EXPECT_NE(parse_token_loss(name) == TokenLoss::kText, name != "text");
+  EXPECT_THAT(error_text([] { parse_optimiser("sgd"); }, ErrorCode::kInvalidArgument),
+              HasSubstr("'sgd'"));
+  for (const std::string& name : optimiser_names())
+    EXPECT_NE(parse_optimiser(name) == OptimiserKind::kAdamW, name != "adamw");
 }
 
 }  // namespace

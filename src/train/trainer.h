@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct TrainOptions {
   int64_t eval_every = 500;
   int64_t eval_prompts = 24;    // held-out prompts that packages are judged by
   bool cache_features = false;  // keep the target's features in a file of the run
-  DType compute = DType::kF32;  // what products are computed in: kF32 or kBF16
-  int threads = 0;              // of training; 0: the cores that the process is granted
+  // What products are computed in, kF32 or kBF16; without it, what is faster on this machine.
+  std::optional<DType> compute;
+  int threads = 0;  // of training; 0: the cores that the process is granted
 };
 
 // What is told while it goes on.

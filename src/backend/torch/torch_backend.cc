@@ -351,4 +351,8 @@ std::shared_ptr<Backend> make_torch_backend(const TorchOptions& options) {
   });
 }
 
+bool torch_prefers_bf16(const std::string& device) {
+  return device != "cpu" || __builtin_cpu_supports("avx512bf16");
+}
+
 }  // namespace clover

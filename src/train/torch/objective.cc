@@ -18,16 +18,6 @@ at::Tensor index_tensor(const std::vector<int64_t>& values, const at::Tensor& li
 
 }  // namespace
 
-HeadSums& HeadSums::operator+=(const HeadSums& other) {
-  rows += other.rows;
-  counted += other.counted;
-  loss += other.loss;
-  feature += other.feature;
-  top1 += other.top1;
-  top5 += other.top5;
-  return *this;
-}
-
 std::vector<int64_t> count_rows(const TrainingBatch& batch, int64_t heads) {
   std::vector<int64_t> rows(static_cast<size_t>(heads));
   int64_t begin = 0;

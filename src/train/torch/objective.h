@@ -6,20 +6,10 @@
 
 #include "train/recipe.h"
 #include "train/torch/head_loss.h"
+#include "train/torch/head_sums.h"
 #include "train/torch/trainable.h"
 
 namespace clover {
-
-// Sums over the rows of one head.
-struct HeadSums {
-  int64_t rows = 0;     // tokens that it was to predict
-  int64_t counted = 0;  // of them, those with a loss
-  double loss = 0;
-  double feature = 0;
-  int64_t top1 = 0;
-  int64_t top5 = 0;
-  HeadSums& operator+=(const HeadSums& other);
-};
 
 // Rows of every head of a batch, as Trainable::forward makes them, without computing anything.
 std::vector<int64_t> count_rows(const TrainingBatch& batch, int64_t heads);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "train/torch/orthogonal.h"
+
 namespace clover {
 namespace {
 
@@ -30,7 +32,7 @@ TEST(AdamW, takes_the_steps_of_its_definition) {
   recipe.weight_decay = 0.1;
   at::Tensor matrix = weight({2.0f}, {1, 1});
   at::Tensor bias = weight({2.0f}, {1});
-  AdamW adam({matrix, bias}, recipe);
+  Optimiser adam({matrix, bias}, recipe);
   double m = 0;
   double v = 0;
   double x = 2;
@@ -57,7 +59,7 @@ TEST(AdamW, clips_by_value_and_by_length) {
   recipe.beta1 = 0;  // the first moment is the clipped gradient
   recipe.clip_value = 1;
   at::Tensor a = weight({0, 0}, {2});
-  AdamW by_value({a}, recipe);
+  Optimiser by_value({a}, recipe);
   give(a, {3, -0.5f});
   by_value.step(0.1);
   EXPECT_EQ(at_index(by_value.first()[0], 0), 1.0f);
@@ -65,7 +67,7 @@ TEST(AdamW, clips_by_value_and_by_length) {
   recipe.clip_value = 0;
   recipe.clip_norm = 1;
   at::Tensor b = weight({0, 0}, {2});
-  AdamW by_length({b}, recipe);
+  Optimiser by_length({b}, recipe);
   give(b, {3, 4});
   EXPECT_NEAR(by_length.step(0.1), 5, 1e-6);
   EXPECT_NEAR(at_index(by_length.first()[0], 0), 0.6f, 1e-6);
@@ -74,7 +76,7 @@ TEST(AdamW, clips_by_value_and_by_length) {
 
 TEST(AdamW, a_gradient_that_is_no_number_changes_nothing) {
   at::Tensor a = weight({1, 2}, {2});
-  AdamW adam({a}, {});
+  Optimiser adam({a}, {});
   give(a, {1, std::numeric_limits<float>::quiet_NaN()});
   EXPECT_FALSE(std::isfinite(adam.step(0.1)));
   EXPECT_EQ(at_index(a, 0), 1.0f);
@@ -85,11 +87,59 @@ TEST(AdamW, a_gradient_that_is_no_number_changes_nothing) {
 TEST(AdamW, a_weight_without_gradient_stays) {
   at::Tensor a = weight({1}, {1});
   at::Tensor b = weight({1}, {1});
-  AdamW adam({a, b}, {});
+  Optimiser adam({a, b}, {});
   give(a, {1});
   adam.step(0.1);
   EXPECT_NE(at_index(a, 0), 1.0f);
   EXPECT_EQ(at_index(b, 0), 1.0f);
+}
+
+// Jordan et al. 2024: the coefficients send every singular value to about 1, and keep the
+// directions.
+TEST(Orthogonalised, singular_values_come_near_1) {
+  at::Tensor matrix = at::arange(1, 25, at::kFloat).square().sin().reshape({4, 6}) * 1e-3;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor wide = orthogonalised(matrix, type);
+    const at::Tensor square = at::mm(wide, wide.t());
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 4; ++j)
+        EXPECT_NEAR(square[i][j].item<float>(), i == j ? 1.0f : 0.0f, 0.6f) << i << " " << j;
+    }
+    const at::Tensor tall = orthogonalised(matrix.t().contiguous(), type);
+    EXPECT_LT((tall.t() - wide).abs().max().item<float>(), 0.05f);
+    // It moves along the gradient: their product is the sum of the singular values, nearly.
+    EXPECT_GT((wide * matrix).sum().item<float>(), 0.0f);
+  }
+  EXPECT_EQ(orthogonalised(at::zeros({3, 2})).abs().sum().item<float>(), 0.0f);
+}
+
+TEST(Muon, moves_matrices_by_its_definition_and_vectors_by_adamw) {
+  Recipe recipe;
+  recipe.optimiser = OptimiserKind::kMuon;
+  recipe.momentum = 0.5;
+  recipe.weight_decay = 0.1;
+  at::Tensor matrix = weight({1, 2, 3, 4, 5, 6}, {2, 3});
+  at::Tensor bias = weight({2}, {1});
+  at::Tensor bias_alone = weight({2}, {1});
+  Optimiser muon({matrix, bias}, recipe);
+  recipe.optimiser = OptimiserKind::kAdamW;
+  Optimiser adam({bias_alone}, recipe);
+  at::Tensor x = matrix.detach().clone();
+  at::Tensor m = at::zeros({2, 3});
+  for (int step = 1; step <= 2; ++step) {
+    const std::vector<float> g = {1, -2, 0.5f * static_cast<float>(step), 0, 3, 1};
+    give(matrix, g);
+    give(bias, {0.5f});
+    give(bias_alone, {0.5f});
+    muon.step(0.01);
+    adam.step(0.01);
+    const at::Tensor gradient = at::tensor(g).reshape({2, 3});
+    m = 0.5 * m + gradient;
+    x = x * (1 - 0.01 * 0.1) - 0.01 * 0.2 * std::sqrt(3.0) * orthogonalised(gradient + 0.5 * m);
+    EXPECT_LT((matrix.detach() - x).abs().max().item<float>(), 1e-5f);
+    EXPECT_EQ(at_index(bias, 0), at_index(bias_alone, 0));
+  }
+  EXPECT_EQ(muon.second()[0].abs().sum().item<float>(), 0.0f);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class Trainable {
   int64_t heads() const;
   // Change the values in place (under at::NoGradGuard), never the tensors themselves.
   const std::vector<NamedParameter>& parameters() const;
-  // The package as it is now. Matrices are BF16 on disk.
+  // The package as it is now.
   Package package() const;
 
   // One entry per head. Errors: kInvalidArgument (lengths that do not sum up, features of another

@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -11,12 +12,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "model/fingerprint.h"
-#include "speculation/speculators/init.h"
 #include "train/batch_source.h"
-#include "train/draft_vocab.h"
 #include "train/run_state.h"
+#include "train/torch/first_package.h"
+#include "train/torch/head_sums.h"
 #include "train/torch/objective.h"
 #include "train/torch/optimiser.h"
+#include "train/torch/train_group.h"
 #include "train/train_log.h"
 
 namespace clover {
@@ -28,11 +30,13 @@ namespace fs = std::filesystem;
 constexpr int64_t kHeldOutBatches = 4;
 constexpr double kPresentations = 3;  // of the data, where nothing says how long to train
 
+// Without features where there are none.
 TrainingBatch to_torch(TextRows rows, int64_t hidden) {
   TrainingBatch batch;
-  batch.features = at::from_blob(rows.features.data(), {std::ssize(rows.tokens), hidden},
-                                 at::TensorOptions().dtype(at::kFloat))
-                       .clone();
+  if (!rows.features.empty())
+    batch.features = at::from_blob(rows.features.data(), {std::ssize(rows.tokens), hidden},
+                                   at::TensorOptions().dtype(at::kFloat))
+                         .clone();
   batch.lengths = std::move(rows.lengths);
   batch.tokens = std::move(rows.tokens);
   batch.loss = std::move(rows.loss);
@@ -46,31 +50,6 @@ std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters)
   return values;
 }
 
-Json scores_json(const std::vector<HeadSums>& sums) {
-  Json heads = Json::array();
-  for (const HeadSums& s : sums) {
-    const auto rows = static_cast<double>(std::max<int64_t>(s.rows, 1));
-    const auto counted = static_cast<double>(std::max<int64_t>(s.counted, 1));
-    heads.push_back({{"loss", s.loss / counted},
-                     {"feature_loss", s.feature / counted},
-                     {"teacher_forced_top1", static_cast<double>(s.top1) / rows},
-                     {"teacher_forced_top5", static_cast<double>(s.top5) / rows}});
-  }
-  return heads;
-}
-
-// The whole loss of a step, from the sums of its batches.
-double loss_of(const std::vector<HeadSums>& sums, const Recipe& recipe) {
-  double loss = 0;
-  double weight = 1;
-  for (const HeadSums& s : sums) {
-    const auto counted = static_cast<double>(std::max<int64_t>(s.counted, 1));
-    loss += weight * (recipe.token_weight * s.loss + recipe.feature_weight * s.feature) / counted;
-    weight *= recipe.decay;
-  }
-  return loss;
-}
-
 class Trainer {
  public:
   Trainer(const TrainOptions& options, const TrainTarget& target, const TrainHooks& hooks);
@@ -78,29 +57,34 @@ class Trainer {
 
  private:
   std::string file(const char* name) const { return (fs::path(options_.out) / name).string(); }
-  Package first_package() const;
   std::vector<StateTensor> tensors();
   void resume();
   void save();
-  bool step();
+  void step();
   std::vector<HeadSums> learn(const std::vector<TextBatch>& batches);
   [[noreturn]] void bad_loss(const std::vector<TextBatch>& batches) const;
   std::vector<TextBatch> next_batches();
   void begin_epoch();
+  std::vector<int64_t> shared_shards(const std::vector<int64_t>& shards);
+  void add_over_processes(std::vector<HeadSums>& sums);
+  bool go_on();
   void evaluate();
   void export_package(const char* name);
   Json held_out_scores();
   void log_step(const std::vector<HeadSums>& sums, double rate, double length);
-  bool report(const char* doing);
+  void report(const char* doing);
   double tokens_per_second(double seconds) const {
     return static_cast<double>(position_.tokens - tokens_before_) / seconds;
   }
   double done() const;
   bool over() const;
+  // Of all processes together.
+  int64_t step_batches() const { return options_.accumulate * group_.size(); }
 
   const TrainOptions& options_;
   const TrainHooks& hooks_;
-  RunFolder folder_;
+  TrainGroup group_;
+  std::optional<RunFolder> folder_;  // the first process's
   TrainTarget target_;
   std::string fingerprint_;
   Json settings_;
@@ -110,24 +94,27 @@ class Trainer {
   int64_t max_tokens_ = 0;
   std::optional<Trainable> speculator_;
   std::optional<Objective> objective_;
-  std::optional<AdamW> optimiser_;
+  std::optional<Optimiser> optimiser_;
   std::optional<TrainLog> log_;
   Clock::time_point begin_ = Clock::now();
   double seconds_before_ = 0;
   int64_t tokens_before_ = 0;
   int64_t evaluated_ = -1;  // step of the last evaluation
   double loss_ = 0;
-  bool wanted_ = true;  // to go on
+  bool told_ = false;   // this process was told to stop
+  bool wanted_ = true;  // to go on: no process was
 };
 
 Trainer::Trainer(const TrainOptions& options, const TrainTarget& target, const TrainHooks& hooks)
     : options_(options),
       hooks_(hooks),
-      folder_(options.out),
+      group_(group_from_environment()),
       target_(target),
       fingerprint_(model_fingerprint(target.checkpoint)) {
   validate(options.recipe);
-  const bool there = fs::exists(file(kStateFile));
+  if (group_.first()) folder_.emplace(options.out);
+  // What the first process finds holds for all: it may write there as soon as it has begun.
+  const bool there = group_.share(fs::exists(file(kStateFile)) ? "there" : "") == "there";
   if (there && !options.resume)
     fail(ErrorCode::kInvalidArgument, "{} holds a run already; --resume goes on with it",
          options.out);
@@ -136,9 +123,13 @@ Trainer::Trainer(const TrainOptions& options, const TrainTarget& target, const T
     position_ = saved.position;
     settings_ = saved.settings;
   }
+  const std::string cache =
+      group_.first() ? "features.bin" : fmt::format("features-{}.bin", group_.rank());
   source_.emplace(BatchSourceOptions{options.data, options.batches, position_.shards,
-                                     options.cache_features ? file("features.bin") : ""},
+                                     options.cache_features ? file(cache.c_str()) : ""},
                   target.model, fingerprint_);
+  const std::vector<int64_t> shards = shared_shards(source_->shards());
+  if (shards != source_->shards()) source_->reopen(shards);
   if (hooks.note) hooks.note(source_->describe());
   const TrainingData& data = source_->data();
   max_tokens_ =
@@ -154,40 +145,25 @@ Trainer::Trainer(const TrainOptions& options, const TrainTarget& target, const T
                        {"max_length", options.batches.max_length},
                        {"batch_tokens", options.batches.batch_tokens},
                        {"held_out_share", options.batches.held_out_share},
-                       {"accumulate", options.accumulate}};
+                       {"accumulate", step_batches()}};
   if (there) check_settings(settings_, wanted, options.out);
   settings_ = wanted;
-  const auto backend = make_torch_backend({.threads = options.threads, .type = options.compute});
-  speculator_.emplace(there ? read_package(file(kLastPackage), target.checkpoint) : first_package(),
+  const DType compute =
+      options.compute.value_or(torch_prefers_bf16("cpu") ? DType::kBF16 : DType::kF32);
+  const auto backend = make_torch_backend({.threads = options.threads, .type = compute});
+  speculator_.emplace(there ? read_package(file(kLastPackage), target.checkpoint)
+                            : first_package(options, target, data, hooks.note),
                       target.checkpoint, Model::load_frame(target.checkpoint, backend));
   objective_.emplace(*speculator_, options.recipe);
-  optimiser_.emplace(values_of(speculator_->parameters()), options.recipe);
-  log_.emplace(file(kTrainLogFile), there ? position_.step : -1);
+  optimiser_.emplace(values_of(speculator_->parameters()), options.recipe,
+                     compute == DType::kBF16 ? at::kBFloat16 : at::kFloat);
+  if (group_.first()) log_.emplace(file(kTrainLogFile), there ? position_.step : -1);
   if (there) resume();
+  group_.share("");  // nobody writes before all have read
 }
 
-Package Trainer::first_package() const {
-  if (!options_.init.empty()) {
-    Package package = read_package(options_.init, target_.checkpoint);
-    if (!package.config.has_head())
-      fail(ErrorCode::kInvalidArgument, "--init {}: has no head to train", options_.init);
-    return package;
-  }
-  InitOptions init;
-  init.type = options_.recipe.type;
-  init.switches = options_.recipe.switches;
-  init.heads = options_.recipe.heads;
-  init.seed = options_.seed;
-  init.weights = options_.weights;
-  init.noise = options_.recipe.noise;
-  init.fresh_layers = options_.recipe.fresh_layers;
-  const int64_t size = std::min(options_.draft_vocab, target_.model->config().vocab);
-  const DraftVocab vocab = choose_draft_vocab(source_->data(), size);
-  init.draft_tokens = vocab.tokens;
-  if (hooks_.note)
-    hooks_.note(fmt::format("drafts {} tokens, which are {:.2f} % of the answers", size,
-                            100 * vocab.coverage));
-  return init_package(target_.checkpoint, init);
+std::vector<int64_t> Trainer::shared_shards(const std::vector<int64_t>& shards) {
+  return parse_json(group_.share(Json(shards).dump()), "shards").get<std::vector<int64_t>>();
 }
 
 std::vector<StateTensor> Trainer::tensors() {
@@ -218,6 +194,7 @@ void Trainer::resume() {
 }
 
 void Trainer::save() {
+  if (!group_.first()) return;
   position_.seconds = seconds_before_ + ms_since(begin_) / 1000;
   save_state(file(kStateFile), position_, settings_, tensors());
 }
@@ -235,25 +212,28 @@ bool Trainer::over() const {
          (options_.max_steps > 0 && position_.step >= options_.max_steps);
 }
 
-bool Trainer::report(const char* doing) {
-  if (!hooks_.report) return true;
+void Trainer::report(const char* doing) {
+  if (!hooks_.report) return;
   const double seconds = ms_since(begin_) / 1000;
-  wanted_ = hooks_.report({.step = position_.step,
-                           .tokens = position_.tokens,
-                           .max_tokens = max_tokens_,
-                           .epoch = position_.epoch,
-                           .loss = loss_,
-                           .tokens_per_second = tokens_per_second(seconds),
-                           .feature_share = source_->feature_seconds() / seconds,
-                           .best = position_.best,
-                           .doing = doing}) &&
-            wanted_;
-  return wanted_;
+  told_ = !hooks_.report({.step = position_.step,
+                          .tokens = position_.tokens,
+                          .max_tokens = max_tokens_,
+                          .epoch = position_.epoch,
+                          .loss = loss_,
+                          .tokens_per_second = tokens_per_second(seconds),
+                          .feature_share = source_->feature_seconds() / seconds,
+                          .best = position_.best,
+                          .doing = doing}) ||
+          told_;
 }
 
 // New shards come in between epochs, so that a saved position always means the same texts.
 void Trainer::begin_epoch() {
-  if (position_.step > 0) source_->reopen();
+  if (position_.step > 0) {
+    if (group_.first()) source_->reopen();
+    const std::vector<int64_t> shards = shared_shards(source_->shards());
+    if (!group_.first()) source_->reopen(shards);
+  }
   position_.shards = source_->shards();
   epoch_ = source_->data().epoch(position_.epoch);
   position_.batch = 0;
@@ -261,7 +241,7 @@ void Trainer::begin_epoch() {
 
 std::vector<TextBatch> Trainer::next_batches() {
   std::vector<TextBatch> batches;
-  while (std::ssize(batches) < options_.accumulate) {
+  while (std::ssize(batches) < step_batches()) {
     if (position_.batch >= std::ssize(epoch_)) {
       // A step does not reach over the end of an epoch.
       if (!batches.empty()) break;
@@ -275,21 +255,36 @@ std::vector<TextBatch> Trainer::next_batches() {
 
 std::vector<HeadSums> Trainer::learn(const std::vector<TextBatch>& batches) {
   const int64_t heads = speculator_->heads();
+  const int64_t hidden = target_.model->config().hidden;
   std::vector<TrainingBatch> rows;
-  rows.reserve(batches.size());
   std::vector<int64_t> step_rows(static_cast<size_t>(heads));
-  for (const TextBatch& texts : batches) {
-    rows.push_back(to_torch(source_->load(texts), target_.model->config().hidden));
-    const std::vector<int64_t> counts = count_rows(rows.back(), heads);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    // The first batches of a step are the first process's.
+    const bool own = static_cast<int64_t>(i) / options_.accumulate == group_.rank();
+    TrainingBatch batch =
+        to_torch(own ? source_->load(batches[i]) : source_->labels(batches[i]), hidden);
+    const std::vector<int64_t> counts = count_rows(batch, heads);
     for (size_t j = 0; j < counts.size(); ++j) step_rows[j] += counts[j];
-    for (const uint8_t loss : rows.back().loss) position_.tokens += loss;
+    for (const uint8_t loss : batch.loss) position_.tokens += loss;
+    if (own) rows.push_back(std::move(batch));
   }
   std::vector<HeadSums> sums(static_cast<size_t>(heads));
   for (const TrainingBatch& batch : rows) {
     const std::vector<HeadSums> part = objective_->run(batch, step_rows, true);
     for (size_t j = 0; j < part.size(); ++j) sums[j] += part[j];
   }
+  add_over_processes(sums);
   return sums;
+}
+
+void Trainer::add_over_processes(std::vector<HeadSums>& sums) {
+  if (group_.size() == 1) return;
+  std::vector<double> values = values_of(sums);
+  group_.sum(values);
+  sums = sums_of(values);
+  std::vector<at::Tensor> gradients = optimiser_->gradients();
+  group_.sum(gradients, values_of(speculator_->parameters()));
+  optimiser_->set_gradients(gradients);
 }
 
 void Trainer::bad_loss(const std::vector<TextBatch>& batches) const {
@@ -302,7 +297,7 @@ void Trainer::bad_loss(const std::vector<TextBatch>& batches) const {
        position_.step + 1, position_.epoch, texts, options_.out);
 }
 
-bool Trainer::step() {
+void Trainer::step() {
   const std::vector<TextBatch> batches = next_batches();
   const double rate = learning_rate(options_.recipe, position_.step, done());
   const std::vector<HeadSums> sums = learn(batches);
@@ -311,8 +306,8 @@ bool Trainer::step() {
   const double length = optimiser_->step(rate);
   if (!std::isfinite(length)) bad_loss(batches);
   ++position_.step;
-  if (position_.step % options_.log_every == 0) log_step(sums, rate, length);
-  return report("training");
+  if (log_ && position_.step % options_.log_every == 0) log_step(sums, rate, length);
+  report("training");
 }
 
 void Trainer::log_step(const std::vector<HeadSums>& sums, double rate, double length) {
@@ -351,6 +346,7 @@ void Trainer::export_package(const char* name) {
 
 void Trainer::evaluate() {
   evaluated_ = position_.step;
+  if (!group_.first()) return;
   report("judging");
   export_package(kLastPackage);
   Json line = {
@@ -370,14 +366,22 @@ void Trainer::evaluate() {
   draw_log(log_->lines(), options_.out);
 }
 
+// All processes stop at the same step.
+bool Trainer::go_on() {
+  const bool late = options_.minutes > 0 && ms_since(begin_) >= 6e4 * options_.minutes;
+  std::array<double, 2> stop = {told_ ? 1.0 : 0.0, late ? 1.0 : 0.0};
+  group_.sum(stop);
+  wanted_ = stop[0] == 0;
+  return wanted_ && stop[1] == 0 && !over();
+}
+
 TrainResult Trainer::run() {
   if (position_.step == 0) {
     begin_epoch();
     evaluate();
     save();
   }
-  while (wanted_ && !over() &&
-         (options_.minutes <= 0 || ms_since(begin_) < 6e4 * options_.minutes)) {
+  while (go_on()) {
     step();
     if (position_.step % options_.eval_every == 0) evaluate();
     if (position_.step % options_.save_every == 0) save();

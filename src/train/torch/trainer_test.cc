@@ -13,6 +13,7 @@
 
 #include "speculation/speculators/package.h"
 #include "train/run_state.h"
+#include "train/torch/processes_for_tests.h"
 #include "train/torch/toy_language.h"
 
 namespace clover {
@@ -255,6 +256,31 @@ TEST_F(ToyTraining, killed_at_any_time_it_goes_on_from_its_last_state) {
             bytes_of(scratch_ / "killed/last/model.safetensors"));
   for (const auto& entry : fs::recursive_directory_iterator(killed.out))
     EXPECT_FALSE(entry.path().string().ends_with(".tmp")) << entry.path();
+}
+
+// One with twice the batch; begun by two and gone on with by one; two that stop at a step together.
+TEST_F(ToyTraining, two_processes_are_one_with_twice_the_batch) {
+  TrainOptions one = options(scratch_ / "one");
+  one.accumulate = 2;
+  one.max_steps = 12;
+  train_toy(one);
+  TrainOptions two = options(scratch_ / "two");
+  two.max_steps = 12;
+  EXPECT_EQ(train_testing::run_processes(2, [&] { EXPECT_EQ(train_toy(two).steps, 12); }), 0);
+  EXPECT_EQ(bytes_of(scratch_ / "one/last/model.safetensors"),
+            bytes_of(scratch_ / "two/last/model.safetensors"));
+  EXPECT_EQ(log_of(scratch_ / "one").back()["held_out"],
+            log_of(scratch_ / "two").back()["held_out"]);
+
+  two.out = scratch_ / "mixed";
+  TrainHooks hooks;
+  hooks.report = [](const TrainProgress& progress) { return progress.step < 5; };
+  EXPECT_EQ(train_testing::run_processes(2, [&] { EXPECT_EQ(train_toy(two, hooks).steps, 5); }), 0);
+  one.out = two.out;
+  one.resume = true;
+  EXPECT_EQ(train_toy(one).steps, 12);
+  EXPECT_EQ(bytes_of(scratch_ / "one/last/model.safetensors"),
+            bytes_of(scratch_ / "mixed/last/model.safetensors"));
 }
 
 // H6, H7
